@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Folder, PostgresServer, Skew, client_at};
+use crate::support::{Folder, PostgresServer, Skew, client_at, until, value};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: u64 = 3_600;
@@ -71,13 +71,11 @@ impl Shop {
             .set_wall(UnixSeconds::new(self.start + seconds as i64));
         let client = client_at(&self.server.config()).await;
         let time = "SELECT extract(epoch FROM clock_timestamp())::bigint";
-        let began = Instant::now();
-        while client.query_one(time, &[]).await.unwrap().get::<_, i64>(0)
-            < self.start + seconds as i64
-        {
-            assert!(began.elapsed() < PATIENCE, "its clock does not follow");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let end = self.start + seconds as i64;
+        until("its clock follows", async || {
+            value::<i64>(&client, time).await >= end
+        })
+        .await;
         while forget(&client, 1_000).await.unwrap() == 1_000 {}
     }
 
@@ -94,19 +92,15 @@ impl Shop {
         let handler = async move |delivery: Delivery| {
             let mut client = client_at(&config).await;
             let transaction = client.transaction().await.unwrap();
-            match claim_in(&transaction, "orders", &delivery, RETAIN)
-                .await
-                .unwrap()
-            {
+            let claimed = claim_in(&transaction, "orders", &delivery, RETAIN).await;
+            match claimed.unwrap() {
                 ClaimedIn::Fresh => {}
                 ClaimedIn::Running => return StatusCode::SERVICE_UNAVAILABLE,
                 _ => return StatusCode::OK,
             }
             let order = "INSERT INTO orders VALUES ($1)";
-            transaction
-                .execute(order, &[&delivery.event_id()])
-                .await
-                .unwrap();
+            let written = transaction.execute(order, &[&delivery.event_id()]).await;
+            written.unwrap();
             transaction.commit().await.unwrap();
             if let Some(stops) = stops {
                 stops.notify_one();
@@ -141,11 +135,8 @@ impl Shop {
     }
 
     async fn until_orders(&self, event: &str, orders: i64) {
-        let began = Instant::now();
-        while self.orders(event).await != orders {
-            assert!(began.elapsed() < PATIENCE, "{event} is not run");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let are = async || self.orders(event).await == orders;
+        until(format!("{event} is run"), are).await;
     }
 }
 
@@ -169,7 +160,7 @@ async fn state(inbox: &Inbox, id: &str) -> (EntryState, String) {
     (listed.state, listed.last_error.unwrap_or_default())
 }
 
-async fn until(inbox: &Inbox, id: &str, awaited: EntryState) -> String {
+async fn until_state(inbox: &Inbox, id: &str, awaited: EntryState) -> String {
     let began = Instant::now();
     loop {
         let (state, error) = state(inbox, id).await;
@@ -192,9 +183,8 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     assert_eq!(accept(&inbox, "evt_died").await, Accepted::New);
     let committed = Arc::new(Notify::new());
     let (process, workers) = shop.work(&inbox, 30, Some(Arc::clone(&committed)));
-    tokio::time::timeout(PATIENCE, committed.notified())
-        .await
-        .unwrap();
+    let told = tokio::time::timeout(PATIENCE, committed.notified()).await;
+    told.unwrap();
     drop(workers);
     gone(process);
     assert_eq!(shop.orders("evt_died").await, 1);
@@ -204,8 +194,8 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     for id in ["evt_dead", "evt_done"] {
         assert_eq!(accept(&inbox, id).await, Accepted::New);
     }
-    until(&inbox, "evt_dead", EntryState::Dead).await;
-    until(&inbox, "evt_done", EntryState::Done).await;
+    until_state(&inbox, "evt_dead", EntryState::Dead).await;
+    until_state(&inbox, "evt_done", EntryState::Done).await;
     workers.shutdown(PATIENCE).await;
     gone(process);
 
@@ -229,9 +219,9 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     // An entry that never ran is run, however old it is. Done so late, its id is forgotten at once: the sender has long given up.
     shop.until_orders("evt_new", 1).await;
     for id in ["evt_died", "evt_dead"] {
-        let error = until(&inbox, id, EntryState::Dead).await;
+        let error = until_state(&inbox, id, EntryState::Dead).await;
         assert_eq!(shop.orders(id).await, 1, "{id} has a second effect");
-        assert!(error.contains("--even-if-older-than-claims"), "{error}");
+        says(&error, "--even-if-older-than-claims");
     }
     // Only an explicit command of the operator makes a second effect possible.
     let which = Selection::all().event_id("evt_died");

@@ -9,7 +9,7 @@ mod replicas;
 mod order_rows;
 
 use crate::process::{Example, own_secret, row_created};
-use crate::support::{Certificates, Folder, PostgresServer, RedisServer};
+use crate::support::{Certificates, Folder, PostgresServer, RedisServer, needed, says};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_replicas_share_their_claims() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,7 +53,7 @@ fn durable_inbox_takes_the_published_secret_only_with_try() {
         ),
     ] {
         let said = Example::refused("durable_inbox", variables);
-        assert!(said.contains(expected), "{said}");
+        says(&said, expected);
     }
     let mut example = Example::start_with("durable_inbox", &["--try"], &[inbox]);
     example.line_with("anyone can sign with it");
@@ -115,9 +115,7 @@ fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {
 #[test]
 fn the_examples_speak_tls_where_their_url_asks_for_it() {
     let certificates = Certificates::new();
-    let Some(postgres) = certificates.postgres() else {
-        return;
-    };
+    let postgres = needed!(certificates.postgres());
     let authority = certificates.path("authority.pem");
     let postgres = format!(
         "postgres://hookgate@localhost:{}/postgres?sslmode=verify-full&sslrootcert={authority}",

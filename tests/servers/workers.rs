@@ -9,12 +9,12 @@ use hookgate::{
     DeadLetter, Delivery,
     sink::{Accepted, Sink},
 };
-use hookgate_inbox::{Backoff, Inbox, RunningWorkers, Workers};
+use hookgate_inbox::{Backoff, Inbox, Page, RunningWorkers, Selection, Workers};
 use hookgate_sqlite::open_inbox;
 use http::StatusCode;
 use tokio::time::sleep;
 
-use crate::support::{Child, Folder, given};
+use crate::support::{Child, Folder, given, until};
 
 /// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -65,11 +65,8 @@ impl Effects {
     }
 
     async fn line(&self, line: &str) {
-        let until = Instant::now() + PATIENCE;
-        while !self.lines().iter().any(|seen| seen == line) {
-            assert!(Instant::now() < until, "no {line} in {:?}", self.lines());
-            sleep(Duration::from_millis(20)).await;
-        }
+        let is_there = async || self.lines().iter().any(|seen| seen == line);
+        until(format!("a line {line}"), is_there).await;
     }
 }
 
@@ -119,10 +116,10 @@ fn whatever_is_killed_each_accepted_event_is_handled() {
             accepted += 300;
             // Restarted at once each time. It gets far enough to have work to lose.
             let mut child = Child::start(TEST, path);
-            let before = effects.lines().len();
-            let until = Instant::now() + PATIENCE;
-            while effects.lines().len() < before + 20 + 10 * kill {
-                assert!(Instant::now() < until, "nothing happens");
+            let (before, began) = (effects.lines().len(), Instant::now());
+            let enough = before + 20 + 10 * kill;
+            while effects.lines().len() < enough {
+                assert!(began.elapsed() < PATIENCE, "nothing happens");
                 sleep(Duration::from_millis(2)).await;
             }
             child.kill();
@@ -130,24 +127,17 @@ fn whatever_is_killed_each_accepted_event_is_handled() {
         }
         assert!(cut_off > 0, "no kill has met a job");
         let _child = Child::start(TEST, path);
-        let until = Instant::now() + PATIENCE;
-        while inbox.stats().await.unwrap().done < accepted as u64 {
-            assert!(Instant::now() < until, "{:?}", inbox.stats().await);
-            sleep(Duration::from_millis(20)).await;
-        }
+        until("all are done", async || {
+            inbox.stats().await.unwrap().done == accepted as u64
+        })
+        .await;
         let lines = effects.lines();
         let distinct: BTreeSet<_> = lines.iter().collect();
-        assert_eq!(
-            distinct.len(),
-            accepted,
-            "an accepted event was not handled"
-        );
+        assert_eq!(distinct.len(), accepted, "an event was not handled");
         // Only events whose run was cut off by a kill may have been handled again.
         let repeated = lines.len() - distinct.len();
-        assert!(
-            repeated as u64 <= cut_off,
-            "{repeated} repeated, {cut_off} cut off"
-        );
+        let is_few = repeated as u64 <= cut_off;
+        assert!(is_few, "{repeated} repeated, {cut_off} cut off");
         println!("{accepted} events, 6 kills, {cut_off} jobs cut off, {repeated} effects repeated");
     });
 }
@@ -199,11 +189,7 @@ fn a_process_that_was_paused_changes_nothing_of_its_successors_result() {
             })
             .unwrap();
         effects.line("successor").await;
-        let until = Instant::now() + PATIENCE;
-        while inbox.stats().await.unwrap().dead == 0 {
-            assert!(Instant::now() < until);
-            sleep(Duration::from_millis(20)).await;
-        }
+        until("it is dead", async || inbox.stats().await.unwrap().dead > 0).await;
         drop(successor);
 
         child.signal("CONT");
@@ -214,11 +200,8 @@ fn a_process_that_was_paused_changes_nothing_of_its_successors_result() {
         effects.line("Unrecorded").await;
         let stats = inbox.stats().await.unwrap();
         assert_eq!((stats.dead, stats.done, stats.running), (1, 0, 0));
-        let page = hookgate_inbox::Page::first(1);
-        let listed = inbox
-            .list(hookgate_inbox::Selection::default(), page)
-            .await
-            .unwrap();
+        let listed = inbox.list(Selection::default(), Page::first(1)).await;
+        let listed = listed.unwrap();
         assert_eq!(listed[0].tries, 2);
         let error = listed[0].last_error.as_deref();
         assert_eq!(error, Some("dead_lettered: the successor says so"));

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::routing::post;
@@ -15,39 +15,30 @@ use tokio::time::sleep;
 use super::ledger::{Ledger, Step};
 use super::role::{behind, claims, serve};
 use super::sender::{self, SECRET};
-use crate::support::{Child, Folder, PostgresServer, RedisServer, client_at, free_port, given};
-
-/// A generous time limit, so that a busy machine fails no test.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{
+    Child, Folder, PostgresServer, RedisServer, client_at, free_port, given, needed, until,
+};
 
 #[test]
 fn a_stale_run_changes_nothing_on_redis() {
     let test = "kill::pause::a_stale_run_changes_nothing_on_redis";
-    pause(test, || {
-        let server = RedisServer::start(&[])?;
-        let store = server.url();
-        Some((server, store))
-    });
+    let server = || RedisServer::start(&[]);
+    pause(test, || server().map(|server| (server.url(), server)));
 }
 
 #[test]
 fn a_stale_run_changes_nothing_on_postgres() {
     let test = "kill::pause::a_stale_run_changes_nothing_on_postgres";
-    pause(test, || {
-        let server = PostgresServer::start(&[])?;
-        let store = server.config();
-        Some((server, store))
-    });
+    let server = || PostgresServer::start(&[]);
+    pause(test, || server().map(|server| (server.config(), server)));
 }
 
-fn pause<S>(test: &'static str, server: impl FnOnce() -> Option<(S, String)>) {
+fn pause<S>(test: &'static str, server: impl FnOnce() -> Option<(String, S)>) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     if let Some(given) = given() {
         return runtime.block_on(receive(&given));
     }
-    let Some((_server, store)) = server() else {
-        return;
-    };
+    let (store, _server) = needed!(server());
     runtime.block_on(async {
         if store.starts_with("host=") {
             super::round::tables(&store).await;
@@ -200,11 +191,8 @@ impl Receiving {
 
     /// Waits until this process has got there.
     async fn step(&self, step: Step, event: &str, times: usize) {
-        let until = Instant::now() + PATIENCE;
-        while self.count(step, event) < times {
-            assert!(Instant::now() < until, "{event} is never {step:?}");
-            sleep(Duration::from_millis(10)).await;
-        }
+        let is_there = async || self.count(step, event) >= times;
+        until(format!("{event} is {step:?}"), is_there).await;
     }
 
     async fn send(&self, event: &str) -> Option<u16> {
@@ -238,16 +226,14 @@ impl Receiving {
 
     /// Sends until it gets this status. Anything else must be a 503, or no answer.
     async fn succeeds(&self, event: &str, with: u16) {
-        let until = Instant::now() + PATIENCE;
-        loop {
+        until(format!("{event} is {with}"), async || {
             match self.send(event).await {
-                Some(status) if status == with => return,
-                Some(503) | None => {}
+                Some(status) if status == with => true,
+                Some(503) | None => false,
                 Some(other) => panic!("{event}: {other}"),
             }
-            assert!(Instant::now() < until, "{event}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        })
+        .await;
     }
 
     /// All data that the store keeps of claims, byte by byte.
@@ -258,10 +244,8 @@ impl Receiving {
             let rows = client.query("SELECT c::text FROM hookgate_claims c ORDER BY 1", &[]);
             return rows.await.unwrap().iter().map(|row| row.get(0)).collect();
         }
-        let mut connection = redis::Client::open(&**store)
-            .unwrap()
-            .get_connection()
-            .unwrap();
+        let client = redis::Client::open(&**store).unwrap();
+        let mut connection = client.get_connection().unwrap();
         let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
         let mut records = Vec::new();
         for key in keys {

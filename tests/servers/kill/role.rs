@@ -119,19 +119,16 @@ impl Task {
             Role::AcceptsAndWorks => {
                 let inbox = self.inbox().await;
                 work(&inbox, handler);
-                serve(
-                    address,
-                    post_service(receiver(scheme).accept_into(inbox).unwrap()),
-                );
+                let acceptor = receiver(scheme).accept_into(inbox).unwrap();
+                serve(address, post_service(acceptor));
             }
             Role::Accepts => {
                 let acceptor = receiver(scheme).accept_into(self.inbox().await).unwrap();
                 serve(address, post_service(acceptor));
             }
             Role::AcceptsTooEarly => {
-                let acceptor = receiver(scheme)
-                    .accept_into(TooEarly(self.inbox().await))
-                    .unwrap();
+                let inbox = TooEarly(self.inbox().await);
+                let acceptor = receiver(scheme).accept_into(inbox).unwrap();
                 serve(address, post_service(acceptor));
             }
             Role::Handles => {
@@ -139,11 +136,8 @@ impl Task {
                 serve(address, post(Handler::run).layer(layer).with_state(handler));
             }
             Role::HandlesInTransaction => {
-                let layer = behind(
-                    scheme,
-                    Arc::new(MemoryStore::default()),
-                    handler.ledger.clone(),
-                );
+                let store = Arc::new(MemoryStore::default());
+                let layer = behind(scheme, store, handler.ledger.clone());
                 let method = post(Handler::run_in_transaction).layer(layer);
                 serve(address, method.with_state(handler));
             }

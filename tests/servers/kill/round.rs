@@ -199,12 +199,9 @@ impl Topology {
             if let Some(clock) = &clock
                 && chance.bool()
             {
-                let ahead = if chance.bool() { 3_600 } else { -3_600 };
-                let ahead = if sender.ahead.load(Ordering::SeqCst) == 0 {
-                    ahead
-                } else {
-                    0
-                };
+                let ahead = chance.choice([3_600, -3_600]).unwrap();
+                let is_right = sender.ahead.load(Ordering::SeqCst) == 0;
+                let ahead = if is_right { ahead } else { 0 };
                 clock.set(ahead);
                 sender.ahead.store(ahead, Ordering::SeqCst);
                 report.jumps += 1;
@@ -223,9 +220,8 @@ impl Topology {
         let limit = Instant::now() + PATIENCE;
         while !sending.is_finished() {
             if Instant::now() > limit {
-                report
-                    .wrong
-                    .push("some events are never answered 2xx".into());
+                let wrong = "some events are never answered 2xx";
+                report.wrong.push(wrong.into());
                 sending.abort();
                 break;
             }
@@ -255,29 +251,24 @@ impl Topology {
     /// Waits until nothing is under way, and reads the account.
     async fn settle(&self, task: &Task, ledger: &Ledger, sender: &Sender, report: &mut Report) {
         let limit = Instant::now() + PATIENCE;
-        if self.has(Role::Accepts)
-            || self.has(Role::AcceptsAndWorks)
-            || self.has(Role::AcceptsTooEarly)
-        {
+        let accept = [Role::Accepts, Role::AcceptsAndWorks, Role::AcceptsTooEarly];
+        if accept.iter().any(|role| self.has(*role)) {
             let inbox = task.inbox().await;
             while let Ok(stats) = inbox.stats().await
                 && stats.queued + stats.running > 0
             {
                 if Instant::now() > limit {
-                    report
-                        .wrong
-                        .push(format!("accepted and not handled: {stats:?}"));
+                    let wrong = format!("accepted and not handled: {stats:?}");
+                    report.wrong.push(wrong);
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             let entries = entries(&inbox).await;
             let account = wait_for_ends(ledger, limit).await;
-            report.inbox(
-                &entries,
-                &sender.heard.lock().unwrap().acknowledged,
-                &account,
-            );
+            let heard = sender.heard.lock().unwrap();
+            report.inbox(&entries, &heard.acknowledged, &account);
+            drop(heard);
             report.count(account);
         } else {
             let account = wait_for_ends(ledger, limit).await;

@@ -2,6 +2,7 @@
 
 mod child;
 mod client;
+mod expect;
 mod folder;
 mod pooler;
 mod postgres;
@@ -13,7 +14,9 @@ mod skew;
 mod tls;
 
 pub use child::{Child, given};
-pub use client::{client_at, migrated};
+pub use client::{client_at, migrated, unflushed, value};
+pub(crate) use expect::needed;
+pub use expect::{done_by, once_within, says, until};
 pub use folder::Folder;
 pub use pooler::Pooler;
 pub use postgres::PostgresServer;

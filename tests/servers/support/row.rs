@@ -22,6 +22,13 @@ pub fn in_its_lives(row: &str, second: u32) -> Delivery {
     event(row, second, &moment(second), RowChange::of_second(second))
 }
 
+/// An event that is not about a row.
+pub fn page_created() -> Delivery {
+    let page =
+        r#"{"id":"evt_1","type":"page.created","createdAt":"2026-11-21T09:30:00Z","data":{}}"#;
+    hookgate_testing::delivery(page).unwrap()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowChange {
     Created,

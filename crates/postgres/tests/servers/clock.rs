@@ -1,15 +1,17 @@
 //! A server whose clock is set by an hour: leases and retentions go by it, and a claim in a transaction does not.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, ClaimValues, Claimed, ClaimedIn, EventKey, Ownership},
+    dedupe::Claimed::{self, Fresh},
+    dedupe::Ownership::{Held, Lost},
+    dedupe::{ClaimValues, ClaimedIn},
 };
-use hookgate_postgres::{PostgresStore, claim_values_in, migrate};
+use hookgate_postgres::migrate;
 
-use super::patient;
-use crate::support::{Folder, PostgresServer, Skew, client_at};
+use super::{claimed_in, key, store, token};
+use crate::support::{Folder, PostgresServer, Skew, client_at, done_by, needed, until, value};
 
 const HOUR: i64 = 3600;
 const LEASE: Duration = Duration::from_secs(30);
@@ -38,52 +40,38 @@ impl Skewed {
         self.skew.set(seconds);
         let client = client_at(&self.server.config()).await;
         let time = "SELECT extract(epoch FROM clock_timestamp())::bigint";
-        let until = Instant::now() + Duration::from_secs(60);
-        loop {
-            let theirs: i64 = client.query_one(time, &[]).await.unwrap().get(0);
+        until("its clock follows", async || {
+            let theirs: i64 = value(&client, time).await;
             let ours = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64;
-            if (theirs - ours - seconds).abs() < 10 {
-                return;
-            }
-            assert!(Instant::now() < until, "its clock does not follow");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            (theirs - ours - seconds).abs() < 10
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
-    let Some(skewed) = Skewed::start() else {
-        return;
-    };
+    let skewed = needed!(Skewed::start());
     let mut client = client_at(&skewed.server.config()).await;
     migrate(&client).await.unwrap();
-    let store = PostgresStore::new(&patient(&skewed.server.config()), "test");
-    let (done, running) = (EventKey::new("s", "done"), EventKey::new("s", "running"));
-    let [by, holder, successor, other] = [(); 4].map(|()| ClaimToken::new(b"{}"));
+    let store = store(&skewed.server.config());
+    let (done, running) = (key("done"), key("running"));
+    let [by, holder, successor, other] = [(); 4].map(|()| token());
     store.claim(&done, by, LEASE).await.unwrap();
     store.commit(&done, by, RETAIN).await.unwrap();
     store.claim(&running, holder, LEASE).await.unwrap();
     let in_transaction = ClaimValues::new("test", done, b"{}", RETAIN);
-    let transaction = client.transaction().await.unwrap();
-    let claimed = claim_values_in(&transaction, &in_transaction)
-        .await
-        .unwrap();
-    assert_eq!(claimed, ClaimedIn::Fresh);
-    transaction.commit().await.unwrap();
+    assert_eq!(
+        claimed_in(&mut client, &in_transaction).await,
+        ClaimedIn::Fresh
+    );
 
     skewed.set(HOUR).await;
     // The lease has ended early: a second run may begin, and the tokens let one of the two commit.
     let claimed = store.claim(&running, successor, LEASE).await.unwrap();
-    assert_eq!(claimed, Claimed::Fresh);
-    assert_eq!(
-        store.renew(&running, holder, LEASE).await.unwrap(),
-        Ownership::Lost
-    );
-    assert_eq!(
-        store.commit(&running, holder, RETAIN).await.unwrap(),
-        Ownership::Lost
-    );
+    assert_eq!(claimed, Fresh);
+    assert_eq!(store.renew(&running, holder, LEASE).await.unwrap(), Lost);
+    assert_eq!(store.commit(&running, holder, RETAIN).await.unwrap(), Lost);
 
     skewed.set(-HOUR).await;
     // The lease lasts longer than set: a copy gets "running", and the holder still commits.
@@ -94,23 +82,14 @@ async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
     assert!(retry_after > Duration::from_secs(HOUR as u64));
     assert_eq!(
         store.commit(&running, successor, RETAIN).await.unwrap(),
-        Ownership::Held
+        Held
     );
     for seconds in [-HOUR, 0, HOUR, 40 * HOUR] {
         skewed.set(seconds).await;
         let found = store.claim(&done, other, LEASE).await.unwrap();
-        assert_eq!(
-            found,
-            Claimed::Done {
-                body_mark: by.body_mark()
-            },
-            "{seconds}"
-        );
+        assert_eq!(found, done_by(by), "{seconds}");
         // However far the clock is off, a committed event is never fresh again before its record is deleted.
-        let transaction = client.transaction().await.unwrap();
-        let found = claim_values_in(&transaction, &in_transaction)
-            .await
-            .unwrap();
+        let found = claimed_in(&mut client, &in_transaction).await;
         assert_eq!(found, ClaimedIn::Duplicate { same_body: true });
     }
 }

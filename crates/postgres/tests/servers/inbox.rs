@@ -10,14 +10,16 @@ mod shared;
 mod word;
 
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use hookgate::{
     Delivery,
     dedupe::StoreError,
     sink::{Accepted, Sink},
 };
-use hookgate_inbox::{EntryState, Inbox, Page, Selection};
+use hookgate_inbox::{EntryState, Inbox, Page, RunningWorkers, Selection, Workers};
 use hookgate_postgres::Postgres;
 use hookgate_testing::delivery;
 use tokio_postgres::{Config, NoTls};
@@ -55,15 +57,34 @@ async fn until_done(inbox: &Inbox, all: u64) {
     let (mut began, mut done) = (Instant::now(), 0);
     loop {
         let stats = inbox.stats().await;
-        if let Ok(stats) = &stats {
-            if stats.done == all {
-                return;
-            }
-            if stats.done > done {
-                (began, done) = (Instant::now(), stats.done);
-            }
+        match &stats {
+            Ok(stats) if stats.done == all => return,
+            Ok(stats) if stats.done > done => (began, done) = (Instant::now(), stats.done),
+            _ => {}
         }
         assert!(began.elapsed() < PATIENCE, "{stats:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Handled events, by their ids.
+type Handled = Arc<Mutex<Vec<String>>>;
+
+/// Workers whose handler notes each event.
+fn work(inbox: &Inbox, set: impl FnOnce(Workers) -> Workers) -> (RunningWorkers, Handled) {
+    let handled = Handled::default();
+    let seen = Arc::clone(&handled);
+    let handler = async move |event: Delivery| {
+        seen.lock().unwrap().push(event.event_id().to_owned());
+        StatusCode::OK
+    };
+    let workers = set(Workers::new(inbox)).start_handler(handler);
+    (workers.unwrap(), handled)
+}
+
+fn serial(workers: Workers, is_serial: bool) -> Workers {
+    match is_serial {
+        true => workers.serial_by_row(),
+        false => workers,
     }
 }

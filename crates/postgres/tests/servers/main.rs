@@ -24,13 +24,17 @@ mod store;
 mod tls;
 mod transaction;
 
+#[allow(dead_code)]
+#[path = "../../../../tests/it/process.rs"]
+mod process;
 #[allow(dead_code)] // shared with the tests of the workspace
 mod support;
 
 use std::str::FromStr;
 
-use hookgate_postgres::{Postgres, migrate};
-use tokio_postgres::{Config, NoTls};
+use hookgate::dedupe::{ClaimToken, ClaimValues, ClaimedIn, EventKey};
+use hookgate_postgres::{Postgres, PostgresStore, claim_values_in, migrate};
+use tokio_postgres::{Client, Config, IsolationLevel, NoTls, Transaction};
 
 fn database(config: &str) -> Postgres {
     Postgres::new(Config::from_str(config).unwrap(), NoTls)
@@ -39,4 +43,41 @@ fn database(config: &str) -> Postgres {
 /// For tests in which time plays no part: a busy machine makes no connection within the usual limit.
 fn patient(config: &str) -> Postgres {
     database(config).with_timeout(std::time::Duration::from_secs(30))
+}
+
+/// A store of a database that answers a busy machine in its time.
+fn store(config: &str) -> PostgresStore {
+    PostgresStore::new(&patient(config), "test")
+}
+
+/// A store with so many connections, within the usual limits.
+fn hasty(config: &str, connections: usize) -> PostgresStore {
+    PostgresStore::new(&database(config).with_connections(connections), "test")
+}
+
+fn key(id: &str) -> EventKey {
+    EventKey::new("s", id)
+}
+
+fn token() -> ClaimToken {
+    ClaimToken::new(b"{}")
+}
+
+const LEVELS: [IsolationLevel; 3] = [
+    IsolationLevel::ReadCommitted,
+    IsolationLevel::RepeatableRead,
+    IsolationLevel::Serializable,
+];
+
+async fn begin(client: &mut Client, level: IsolationLevel) -> Transaction<'_> {
+    let transaction = client.build_transaction().isolation_level(level);
+    transaction.start().await.unwrap()
+}
+
+/// Claims in a transaction of its own.
+async fn claimed_in(client: &mut Client, values: &ClaimValues) -> ClaimedIn {
+    let transaction = client.transaction().await.unwrap();
+    let claimed = claim_values_in(&transaction, values).await.unwrap();
+    transaction.commit().await.unwrap();
+    claimed
 }

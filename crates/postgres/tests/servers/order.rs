@@ -4,32 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::dedupe::{ClaimValues, EventKey, StoreError, StoreErrorKind};
+use hookgate::dedupe::{ClaimValues, ClaimedIn, StoreError, StoreErrorKind};
 use hookgate_order::{Order, OrderGuard, OrderStore, OrderedIn, contract};
-use hookgate_postgres::{Postgres, PostgresStore, claim_values_in, forget, order_in, store_error};
-use tokio_postgres::{Client, IsolationLevel, NoTls, Transaction};
+use hookgate_postgres::{Postgres, PostgresStore, forget, order_in, store_error};
+use tokio_postgres::{Client, NoTls, Transaction};
 
-use super::patient;
 use super::rights::as_on_the_page;
+use super::{LEVELS, begin, claimed_in, key, patient, store};
 use crate::support::{
-    Child, ExpectedOrder, PostgresServer, client_at, given, in_its_lives, migrated, record, told,
-    undated, updated,
+    Child, ExpectedOrder, PostgresServer, client_at, given, in_its_lives, migrated, needed,
+    page_created, record, told, undated, unflushed, until, updated, value,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const LEVELS: [IsolationLevel; 3] = [
-    IsolationLevel::ReadCommitted,
-    IsolationLevel::RepeatableRead,
-    IsolationLevel::Serializable,
-];
 /// The program's own tables: the row as the newest event left it, and each event that was handled.
 const ORDERS: &str = "CREATE TABLE orders (id text PRIMARY KEY, second int NOT NULL);
 CREATE TABLE handled (number bigserial, id text, second int, placed text)";
-
-async fn begin(client: &mut Client, level: IsolationLevel) -> Transaction<'_> {
-    let transaction = client.build_transaction().isolation_level(level);
-    transaction.start().await.unwrap()
-}
 
 async fn order(transaction: &Transaction<'_>, row: &str, second: u32) -> Order {
     let ordered = order_in(transaction, "test", &updated(row, second), DAY).await;
@@ -55,15 +45,12 @@ async fn handle(transaction: &Transaction<'_>, row: &str, second: u32) -> Result
 }
 
 async fn count(client: &Client, table: &str) -> i64 {
-    let count = format!("SELECT count(*) FROM {table}");
-    client.query_one(&count, &[]).await.unwrap().get(0)
+    value(client, &format!("SELECT count(*) FROM {table}")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_the_contract_of_order() {
-    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
-        return;
-    };
+    let server = needed!(PostgresServer::start(&["fsync=off"]));
     let app = as_on_the_page(&server.config().parse().unwrap(), "public").await;
     let postgres = Postgres::new(app.clone(), NoTls).with_timeout(Duration::from_secs(30));
     let store = PostgresStore::new(&postgres, "test");
@@ -72,10 +59,9 @@ async fn postgres_keeps_the_contract_of_order() {
     // The calls in a transaction need no other rights.
     let (mut client, connection) = app.connect(NoTls).await.unwrap();
     tokio::spawn(connection);
+    let values = ClaimValues::new("test", key("1"), b"{}", DAY);
+    assert_eq!(claimed_in(&mut client, &values).await, ClaimedIn::Fresh);
     let transaction = client.transaction().await.unwrap();
-    let values = ClaimValues::new("test", EventKey::new("s", "1"), b"{}", DAY);
-    let claimed = claim_values_in(&transaction, &values).await;
-    claimed.unwrap().fresh().unwrap();
     assert_eq!(order(&transaction, "row_1", 1).await, Order::Newest);
     transaction.commit().await.unwrap();
     forget(&client, 10).await.unwrap();
@@ -87,10 +73,8 @@ async fn postgres_keeps_the_contract_of_order() {
 /// Of one name.
 #[tokio::test(flavor = "multi_thread")]
 async fn guards_of_several_processes_and_transactions_share_the_order() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let guard = || OrderGuard::new(PostgresStore::new(&patient(&server.config()), "test"));
+    let server = needed!(migrated(&["fsync=off"]).await);
+    let guard = || OrderGuard::new(store(&server.config()));
     let (first, second) = (guard(), guard());
     assert_eq!(told(&first, "row_1", 5).await, Order::Newest);
     assert_eq!(told(&second, "row_1", 4).await, Order::Stale);
@@ -105,10 +89,7 @@ async fn guards_of_several_processes_and_transactions_share_the_order() {
 
 #[tokio::test]
 async fn an_order_goes_with_its_transaction() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let mut client = client_at(&server.config()).await;
+    let (_server, mut client) = needed!(unflushed().await);
     for (number, level) in LEVELS.into_iter().enumerate() {
         let row = &format!("row_{number}");
         let mut transaction = begin(&mut client, level).await;
@@ -143,18 +124,15 @@ async fn an_order_goes_with_its_transaction() {
     let transaction = begin(&mut client, LEVELS[0]).await;
     let elsewhere = order_in(&transaction, "other", &updated("row_0", 1), DAY).await;
     assert_eq!(elsewhere.unwrap().order, Order::Newest);
-    let page =
-        r#"{"id":"evt_1","type":"page.created","createdAt":"2026-11-21T09:30:00Z","data":{}}"#;
-    let page = hookgate_testing::delivery(page).unwrap();
-    let of_no_row = order_in(&transaction, "test", &page, DAY).await.unwrap();
+    let of_no_row = order_in(&transaction, "test", &page_created(), DAY)
+        .await
+        .unwrap();
     assert_eq!((of_no_row.order, of_no_row.gap), (Order::Unknown, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_of_one_row_go_one_after_the_other() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let mut first = client_at(&server.config()).await;
     for (number, level) in LEVELS.into_iter().enumerate() {
         // A row without a record, and one with a record.
@@ -166,8 +144,7 @@ async fn transactions_of_one_row_go_one_after_the_other() {
             let unharmed = begin(&mut other, level).await;
             assert_eq!(order(&unharmed, "another", second).await, Order::Newest);
             unharmed.rollback().await.unwrap();
-            let patience = "SET lock_timeout = '50 ms'";
-            other.batch_execute(patience).await.unwrap();
+            other.batch_execute("SET lock_timeout = 50").await.unwrap();
             let transaction = begin(&mut other, level).await;
             let waited = order_in(&transaction, "test", &updated(row, second - 1), DAY).await;
             assert_eq!(waited.unwrap_err().kind(), StoreErrorKind::TimedOut);
@@ -175,26 +152,23 @@ async fn transactions_of_one_row_go_one_after_the_other() {
 
             other.batch_execute("SET lock_timeout = 0").await.unwrap();
             let waiting = tokio::spawn({
-                let row = row.clone();
+                let event = updated(row, second - 1);
                 async move {
                     let transaction = begin(&mut other, level).await;
-                    let ordered =
-                        order_in(&transaction, "test", &updated(&row, second - 1), DAY).await;
+                    let ordered = order_in(&transaction, "test", &event, DAY).await;
                     ordered.map(|ordered| ordered.order)
                 }
             });
-            let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted";
             let observer = client_at(&server.config()).await;
-            while observer
-                .query_one(waits, &[])
-                .await
-                .unwrap()
-                .get::<_, i64>(0)
-                == 0
-            {
+            until("it waits", async || {
                 assert!(!waiting.is_finished(), "it does not wait");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+                value(
+                    &observer,
+                    "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted",
+                )
+                .await
+            })
+            .await;
             open.commit().await.unwrap();
             match waiting.await.unwrap() {
                 Ok(order) => assert_eq!((order, number), (Order::Stale, 0)),
@@ -228,9 +202,7 @@ async fn agrees(client: &Client, row: &str) -> ExpectedOrder {
 async fn racing_transactions_leave_the_newest_and_mark_each_older_one() {
     const EVENTS: u32 = 64;
     const RACERS: usize = 8;
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let observer = client_at(&server.config()).await;
     observer.batch_execute(ORDERS).await.unwrap();
     for level in LEVELS {
@@ -243,9 +215,8 @@ async fn racing_transactions_leave_the_newest_and_mark_each_older_one() {
             let (left, row) = (Arc::clone(&left), row.clone());
             let mut client = client_at(&server.config()).await;
             racers.push(tokio::spawn(async move {
-                while let Some(&second) =
-                    left.0.get(left.1.fetch_add(1, Ordering::Relaxed) as usize)
-                {
+                let next = || left.1.fetch_add(1, Ordering::Relaxed) as usize;
+                while let Some(&second) = left.0.get(next()) {
                     loop {
                         let transaction = begin(&mut client, level).await;
                         let ended = match handle(&transaction, &row, second).await {
@@ -270,14 +241,9 @@ async fn racing_transactions_leave_the_newest_and_mark_each_older_one() {
         let expected = agrees(&observer, &row).await;
         assert_eq!(expected.newest(), Some(EVENTS - 1));
     }
-    assert_eq!(
-        count(&observer, "handled").await,
-        i64::from(EVENTS) * LEVELS.len() as i64
-    );
-    assert_eq!(
-        count(&observer, "hookgate_order").await,
-        LEVELS.len() as i64
-    );
+    let (handled, rows) = (i64::from(EVENTS) * 3, LEVELS.len() as i64);
+    assert_eq!(count(&observer, "handled").await, handled);
+    assert_eq!(count(&observer, "hookgate_order").await, rows);
 }
 
 /// Two writers, killed at any moment.
@@ -287,9 +253,7 @@ async fn a_killed_process_leaves_the_row_and_its_record_in_agreement() {
     if let Some(config) = given() {
         return write_for_ever(&config).await;
     }
-    let Some(server) = migrated(&[]).await else {
-        return;
-    };
+    let server = needed!(migrated(&[]).await);
     let mut client = client_at(&server.config()).await;
     client.batch_execute(ORDERS).await.unwrap();
     let test = "order::a_killed_process_leaves_the_row_and_its_record_in_agreement";
@@ -309,13 +273,10 @@ async fn a_killed_process_leaves_the_row_and_its_record_in_agreement() {
         let mut expected = agrees(transaction.client(), "row_1").await;
         let newest = expected.newest().unwrap();
         // The record is that of the event that has written the row: it is the same event again.
-        let same = order_in(&transaction, "test", &in_its_lives("row_1", newest), DAY).await;
-        let same = same.unwrap();
-        assert_eq!(
-            (same.order, same.record()),
-            (expected.next(newest), None),
-            "round {round}"
-        );
+        let same = in_its_lives("row_1", newest);
+        let same = order_in(&transaction, "test", &same, DAY).await.unwrap();
+        let again = (expected.next(newest), None);
+        assert_eq!((same.order, same.record()), again, "round {round}");
         assert_eq!(order(&transaction, "row_1", newest - 1).await, Order::Stale);
         transaction.rollback().await.unwrap();
     }
@@ -325,15 +286,11 @@ async fn a_killed_process_leaves_the_row_and_its_record_in_agreement() {
 async fn write_for_ever(config: &str) {
     let mut client = client_at(config).await;
     let newest = "SELECT coalesce(max(second), 0) FROM handled";
-    let newest: i32 = client.query_one(newest, &[]).await.unwrap().get(0);
+    let newest: i32 = value(&client, newest).await;
     let mut second = newest as u32;
     loop {
         second += fastrand::u32(1..4);
-        let event = if fastrand::bool() {
-            second
-        } else {
-            fastrand::u32(1..=second)
-        };
+        let event = fastrand::choice([second, fastrand::u32(1..=second)]).unwrap();
         let transaction = begin(&mut client, LEVELS[0]).await;
         handle(&transaction, "row_1", event).await.unwrap();
         transaction.commit().await.unwrap();
@@ -342,20 +299,13 @@ async fn write_for_ever(config: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn records_of_rows_that_have_ended_are_deleted() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let mut client = client_at(&server.config()).await;
+    let (server, mut client) = needed!(unflushed().await);
     let fill = async |client: &mut Client| {
         let transaction = begin(client, LEVELS[0]).await;
-        for (row, retain) in [
-            ("kept", DAY),
-            ("a", Duration::ZERO),
-            ("b", Duration::from_millis(1)),
-        ] {
-            let _ = order_in(&transaction, "test", &updated(row, 1), retain)
-                .await
-                .unwrap();
+        let ends = Duration::from_millis(1);
+        for (row, retain) in [("kept", DAY), ("a", Duration::ZERO), ("b", ends)] {
+            let ordered = order_in(&transaction, "test", &updated(row, 1), retain).await;
+            let _ = ordered.unwrap();
         }
         transaction.commit().await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -368,38 +318,30 @@ async fn records_of_rows_that_have_ended_are_deleted() {
     // The store's own task, and a record that has ended and is still there.
     fill(&mut client).await;
     let transaction = begin(&mut client, LEVELS[0]).await;
-    assert_eq!(
-        order(&transaction, "a", 0).await,
-        Order::Newest,
-        "it has ended"
-    );
+    let of_ended = order(&transaction, "a", 0).await;
+    assert_eq!(of_ended, Order::Newest, "it has ended");
     transaction.rollback().await.unwrap();
-    let until = std::time::Instant::now() + Duration::from_secs(60);
-    while count(&client, "hookgate_order").await > 1 {
-        assert!(std::time::Instant::now() < until, "they are not deleted");
+    until("they are deleted", async || {
         // The first call of a store begins the task, which ends early where another call needs the connection.
-        let store = PostgresStore::new(&patient(&server.config()), "test");
+        let store = store(&server.config());
         assert!(store.last(&[7; 16]).await.unwrap().is_none());
         tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        count(&client, "hookgate_order").await == 1
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn without_its_table_or_with_another_programs_bytes_an_order_is_an_error() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let mut client = client_at(&server.config()).await;
+    let (server, mut client) = needed!(unflushed().await);
     let store = PostgresStore::new(&patient(&server.config()), "default");
     assert!(store.swap(&[7; 16], 0, record(1), DAY).await.unwrap());
     let damage = "UPDATE hookgate_order SET last = 'x'";
     client.batch_execute(damage).await.unwrap();
     let error = store.last(&[7; 16]).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Corrupt);
-    client
-        .batch_execute("DROP TABLE hookgate_order")
-        .await
-        .unwrap();
+    let dropped = "DROP TABLE hookgate_order";
+    client.batch_execute(dropped).await.unwrap();
     let error = store.swap(&[7; 16], 0, record(1), DAY).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Missing);
     let transaction = begin(&mut client, LEVELS[0]).await;

@@ -5,17 +5,17 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, Pool};
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh},
-    dedupe::{ClaimToken, ClaimValues, ClaimedIn, EventKey, Ownership},
+    dedupe::{ClaimValues, ClaimedIn},
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Inbox, Workers};
-use hookgate_postgres::{Postgres, PostgresStore, claim_values_in, forget, migrate};
+use hookgate_postgres::{Postgres, PostgresStore, forget, migrate};
 use hookgate_testing::delivery;
 use tokio_postgres::{Config, NoTls};
 
-use super::patient;
-use crate::support::{Pooler, PostgresServer, client_at};
+use super::sessions::claim_and_commit;
+use super::{claimed_in, key, patient, token};
+use crate::support::{Pooler, PostgresServer, client_at, done_by, needed};
 
 const LONG: Duration = Duration::from_secs(600);
 const SESSIONS: usize = 3;
@@ -30,32 +30,18 @@ const NOTED: &str = "CREATE TABLE noted (level text, statement text, lock text, 
 
 /// Claims and commits so many events, each twice at once.
 async fn work(store: &PostgresStore, name: &str, events: usize) {
-    let copies: Vec<_> = (0..events * 2)
-        .map(|number| {
-            let (store, key) = (
-                store.clone(),
-                EventKey::new(name, &(number / 2).to_string()),
-            );
-            tokio::spawn(async move {
-                let token = ClaimToken::new(b"{}");
-                let claimed = store.claim(&key, token, LONG).await.unwrap();
-                if claimed == Fresh {
-                    let renewed = store.renew(&key, token, LONG).await.unwrap();
-                    assert_eq!(renewed, Ownership::Held);
-                    let committed = store.commit(&key, token, LONG).await.unwrap();
-                    assert_eq!(committed, Ownership::Held);
-                    let found = store.claim(&key, ClaimToken::new(b"{}"), LONG).await;
-                    assert_eq!(
-                        found.unwrap(),
-                        Done {
-                            body_mark: token.body_mark()
-                        }
-                    );
-                }
-                claimed == Fresh
-            })
+    let copies = (0..events * 2).map(|number| {
+        let (store, key) = (store.clone(), key(&format!("{name} {}", number / 2)));
+        tokio::spawn(async move {
+            let committed = claim_and_commit(&store, &key).await;
+            if let Some(by) = committed {
+                let found = store.claim(&key, token(), LONG).await;
+                assert_eq!(found.unwrap(), done_by(by));
+            }
+            committed.is_some()
         })
-        .collect();
+    });
+    let copies: Vec<_> = copies.collect();
     let mut fresh = 0;
     for copy in copies {
         fresh += usize::from(copy.await.unwrap());
@@ -112,12 +98,8 @@ async fn left_behind(config: &str) -> Vec<(String, i64)> {
 // fault P2: through a pooler of transactions, the time-outs of our connections become those of other clients
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_in_sessions_that_others_use() {
-    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
-        return;
-    };
-    let Some(pooler) = Pooler::before(&server, SESSIONS) else {
-        return;
-    };
+    let server = needed!(PostgresServer::start(&["fsync=off"]));
+    let pooler = needed!(Pooler::before(&server, SESSIONS));
     let config = PostgresServer::config_at(pooler.server.address);
     let untouched = vec![("0 0 0 read committed".to_owned(), 0); SESSIONS];
     migrate(&client_at(&config).await).await.unwrap();
@@ -127,11 +109,8 @@ async fn nothing_is_left_in_sessions_that_others_use() {
     for number in 0..1_000 {
         let store = PostgresStore::new(&unaware, "unaware");
         let claims = (0..4).map(|copy| {
-            let (store, key) = (
-                store.clone(),
-                EventKey::new("s", &format!("{number} {copy}")),
-            );
-            tokio::spawn(async move { store.claim(&key, ClaimToken::new(b"{}"), LONG).await })
+            let (store, key) = (store.clone(), key(&format!("{number} {copy}")));
+            tokio::spawn(async move { store.claim(&key, token(), LONG).await })
         });
         for claim in claims.collect::<Vec<_>>() {
             let error = claim.await.unwrap().err().map(|error| error.to_string());
@@ -146,11 +125,8 @@ async fn nothing_is_left_in_sessions_that_others_use() {
 
     let pooler = Pooler::before(&server, SESSIONS).unwrap();
     let config = PostgresServer::config_at(pooler.server.address);
-    client_at(&server.config())
-        .await
-        .batch_execute(NOTED)
-        .await
-        .unwrap();
+    let noting = client_at(&server.config()).await;
+    noting.batch_execute(NOTED).await.unwrap();
     let mut client = client_at(&config).await;
     let postgres = patient(&config).behind_pooler();
     work(&PostgresStore::new(&postgres, "test"), "ours", 40).await;
@@ -167,11 +143,8 @@ async fn nothing_is_left_in_sessions_that_others_use() {
     let pool = Pool::builder(manager).max_size(8).build().unwrap();
     let theirs = Postgres::with_pool(pool).with_timeout(LONG).behind_pooler();
     work(&PostgresStore::new(&theirs, "test"), "theirs", 40).await;
-    let transaction = client.transaction().await.unwrap();
-    let values = ClaimValues::new("test", EventKey::new("s", "1"), b"{}", LONG);
-    let claimed = claim_values_in(&transaction, &values).await.unwrap();
-    assert_eq!(claimed, ClaimedIn::Fresh);
-    transaction.commit().await.unwrap();
+    let values = ClaimValues::new("test", key("1"), b"{}", LONG);
+    assert_eq!(claimed_in(&mut client, &values).await, ClaimedIn::Fresh);
     forget(&client, 10).await.unwrap();
     assert_eq!(left_behind(&config).await, untouched);
 }

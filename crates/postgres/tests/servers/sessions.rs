@@ -1,20 +1,21 @@
 //! Connections that other code has set up in another way, or has changed.
 
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind},
+    dedupe::Claimed::{self, Fresh},
+    dedupe::{ClaimToken, EventKey, Ownership::Held, StoreError, StoreErrorKind},
     sink::Sink,
 };
 use hookgate_postgres::{Postgres, PostgresStore, forget};
 use hookgate_testing::delivery;
 use tokio_postgres::{Config, NoTls};
 
-use super::{database, patient};
-use crate::support::{client_at, migrated};
+use super::{database, key, patient, store, token};
+use crate::support::{client_at, migrated, needed, unflushed, until, value};
 
 const LEASE: Duration = Duration::from_secs(600);
 
@@ -24,34 +25,35 @@ fn own_pool(config: &str, most: usize) -> Pool {
 }
 
 async fn claim(store: &PostgresStore, id: &str) -> Result<Claimed, StoreError> {
-    let key = EventKey::new("s", id);
-    store.claim(&key, ClaimToken::new(b"{}"), LEASE).await
+    store.claim(&key(id), token(), LEASE).await
+}
+
+fn on_own_pool(config: &str) -> PostgresStore {
+    let theirs = Postgres::with_pool(own_pool(config, 8));
+    PostgresStore::new(&theirs.with_timeout(Duration::from_secs(30)), "test")
+}
+
+/// Returns the token where it was fresh; then the claim is renewed and committed.
+pub(super) async fn claim_and_commit(store: &PostgresStore, key: &EventKey) -> Option<ClaimToken> {
+    let token = token();
+    if store.claim(key, token, LEASE).await.unwrap() != Fresh {
+        return None;
+    }
+    assert_eq!(store.renew(key, token, LEASE).await.unwrap(), Held);
+    assert_eq!(store.commit(key, token, LEASE).await.unwrap(), Held);
+    Some(token)
 }
 
 /// Copies of one event and of others, at once: one of each is fresh, and no caller gets a conflict.
 async fn race(store: &PostgresStore, round: &str) {
-    let racers: Vec<_> = (0..64)
-        .map(|number| {
-            let (store, key) = (
-                store.clone(),
-                EventKey::new(round, &(number % 4).to_string()),
-            );
-            tokio::spawn(async move {
-                let token = ClaimToken::new(b"{}");
-                let claimed = store.claim(&key, token, LEASE).await.unwrap();
-                if claimed == Claimed::Fresh {
-                    let renewed = store.renew(&key, token, LEASE).await.unwrap();
-                    assert_eq!(renewed, Ownership::Held);
-                    let committed = store.commit(&key, token, LEASE).await.unwrap();
-                    assert_eq!(committed, Ownership::Held);
-                }
-                claimed
-            })
-        })
-        .collect();
+    let racers = (0..64).map(|number| {
+        let (store, key) = (store.clone(), key(&format!("{round} {}", number % 4)));
+        tokio::spawn(async move { claim_and_commit(&store, &key).await })
+    });
+    let racers: Vec<_> = racers.collect();
     let mut fresh = 0;
     for racer in racers {
-        fresh += u32::from(racer.await.unwrap() == Claimed::Fresh);
+        fresh += u32::from(racer.await.unwrap().is_some());
     }
     assert_eq!(fresh, 4, "{round}");
 }
@@ -59,16 +61,11 @@ async fn race(store: &PostgresStore, round: &str) {
 // fault C11: at a stricter default isolation, claims that meet are errors
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stricter_default_isolation_is_not_an_error() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let owner = client_at(&server.config()).await;
+    let (server, owner) = needed!(unflushed().await);
     for level in ["repeatable read", "serializable"] {
         let set = format!("ALTER ROLE hookgate SET default_transaction_isolation = '{level}'");
         owner.batch_execute(&set).await.unwrap();
-        let ours = PostgresStore::new(&patient(&server.config()), "test");
-        let theirs = Postgres::with_pool(own_pool(&server.config(), 8));
-        let theirs = PostgresStore::new(&theirs.with_timeout(Duration::from_secs(30)), "test");
+        let (ours, theirs) = (store(&server.config()), on_own_pool(&server.config()));
         for round in 0..10 {
             race(&ours, &format!("ours, {level}, {round}")).await;
             race(&theirs, &format!("theirs, {level}, {round}")).await;
@@ -80,10 +77,7 @@ async fn a_stricter_default_isolation_is_not_an_error() {
 // fault P3: with a default isolation of SERIALIZABLE most work is repeated
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_choose_the_level_that_is_enough() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let owner = client_at(&server.config()).await;
+    let (server, owner) = needed!(unflushed().await);
     owner
         .batch_execute(
             "ALTER ROLE hookgate SET default_transaction_isolation = 'serializable';
@@ -109,45 +103,29 @@ async fn statements_choose_the_level_that_is_enough() {
     assert_eq!(levels().await, ["read committed"]);
 
     // No setting is made on connections of the user: there the level is chosen once a statement was refused for it.
-    let theirs = Postgres::with_pool(own_pool(&server.config(), 8));
-    let theirs = PostgresStore::new(&theirs.with_timeout(Duration::from_secs(30)), "test");
-    let until = Instant::now() + Duration::from_secs(60);
-    for round in 0.. {
+    let theirs = on_own_pool(&server.config());
+    let mut round = 0;
+    until("statements leave the stricter level", async || {
         levels().await;
         race(&theirs, &format!("theirs, {round}")).await;
-        if levels().await == ["read committed"] {
-            break;
-        }
-        assert!(
-            Instant::now() < until,
-            "statements stay at the stricter level"
-        );
-    }
+        round += 1;
+        levels().await == ["read committed"]
+    })
+    .await;
     let level = "SHOW default_transaction_isolation";
-    let pool = own_pool(&server.config(), 1);
-    let left = pool
-        .get()
-        .await
-        .unwrap()
-        .query_one(level, &[])
-        .await
-        .unwrap();
-    assert_eq!(left.get::<_, String>(0), "serializable");
+    let client = own_pool(&server.config(), 1).get().await.unwrap();
+    assert_eq!(value::<String>(&client, level).await, "serializable");
 }
 
 /// A pool is shared with code that deallocates prepared statements.
 // fault C10: a prepared statement that somebody has deallocated fails every call that comes after
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_were_deallocated_are_prepared_again() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let pool = own_pool(&server.config(), 1);
-    let store = PostgresStore::new(
-        &Postgres::with_pool(pool.clone()).with_timeout(LEASE),
-        "test",
-    );
-    assert_eq!(claim(&store, "before").await.unwrap(), Claimed::Fresh);
+    let theirs = Postgres::with_pool(pool.clone()).with_timeout(LEASE);
+    let store = PostgresStore::new(&theirs, "test");
+    assert_eq!(claim(&store, "before").await.unwrap(), Fresh);
     // The first two connections are kept apart for renewals. The one after them stays in the pool.
     for _ in 0..2 {
         let found = claim(&store, "before").await.unwrap();
@@ -168,39 +146,22 @@ async fn statements_that_were_deallocated_are_prepared_again() {
 // fault C12: after a failover, each connection to the old server costs a call
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     let store = PostgresStore::new(&patient(&server.config()).with_connections(4), "test");
-    let key = EventKey::new("s", "held");
-    let token = ClaimToken::new(b"{}");
+    let (key, token) = (key("held"), token());
     store.claim(&key, token, LEASE).await.unwrap();
     // As many calls at once as there are connections, so that each is made.
-    client
-        .batch_execute("BEGIN; SELECT FROM hookgate_claims FOR UPDATE")
-        .await
-        .unwrap();
-    let waiting: Vec<_> = (0..4)
-        .map(|_| {
-            let store = store.clone();
-            tokio::spawn(async move { store.renew(&key, token, LEASE).await })
-        })
-        .collect();
+    let hold = "BEGIN; SELECT FROM hookgate_claims FOR UPDATE";
+    client.batch_execute(hold).await.unwrap();
+    let waiting = (0..4).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.renew(&key, token, LEASE).await })
+    });
+    let waiting: Vec<_> = waiting.collect();
     // Asked outside of the transaction, in which every look would see the same. The two of this test are counted too.
     let outside = client_at(&server.config()).await;
-    let connections = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'";
-    let until = Instant::now() + Duration::from_secs(60);
-    while outside
-        .query_one(connections, &[])
-        .await
-        .unwrap()
-        .get::<_, i64>(0)
-        < 6
-    {
-        assert!(Instant::now() < until, "not all are made");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let all = "SELECT count(*) >= 6 FROM pg_stat_activity WHERE backend_type = 'client backend'";
+    until("all are made", async || value(&outside, all).await).await;
     client.batch_execute("ROLLBACK").await.unwrap();
     for renewed in waiting {
         let _ = renewed.await.unwrap();
@@ -215,7 +176,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
     let refused = claim(&store, "1").await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
     for id in ["2", "3", "4", "5"] {
-        assert_eq!(claim(&store, id).await.unwrap(), Claimed::Fresh, "{id}");
+        assert_eq!(claim(&store, id).await.unwrap(), Fresh, "{id}");
     }
 }
 
@@ -223,10 +184,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
 // fault C5: a call has no limit of time, or each of its statements has its own
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_repeats_its_statement_ends_in_time() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     // Each statement takes a while and neither finds a record nor makes one.
     // A sequence counts them, also where their transactions are rolled back.
     let nothing = "CREATE SEQUENCE statements;
@@ -239,8 +197,7 @@ async fn a_claim_that_repeats_its_statement_ends_in_time() {
     assert_eq!(error.kind(), StoreErrorKind::TimedOut);
     // Eight times 0.7 s would be more than the sender waits. On a busy machine fewer begin in the
     // time of a call.
-    let begun = "SELECT last_value FROM statements";
-    let begun: i64 = client.query_one(begun, &[]).await.unwrap().get(0);
+    let begun: i64 = value(&client, "SELECT last_value FROM statements").await;
     assert!(begun < 4, "{begun} statements");
 }
 
@@ -248,62 +205,42 @@ async fn a_claim_that_repeats_its_statement_ends_in_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deletion_and_claims_of_what_has_ended_do_not_disturb_each_other() {
     const EVENTS: usize = 40;
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
-    let store = PostgresStore::new(&patient(&server.config()), "test");
+    let (server, client) = needed!(unflushed().await);
+    let store = store(&server.config());
     for round in 0..10 {
-        let keys: Vec<_> = (0..EVENTS)
-            .map(|number| EventKey::new("s", &format!("{round} {number}")))
-            .collect();
+        let keys = (0..EVENTS).map(|number| key(&format!("{round} {number}")));
+        let keys: Vec<_> = keys.collect();
         for key in &keys {
             let (key, token) = (key.as_bytes().as_slice(), [0_u8; 16].as_slice());
             let ended = "INSERT INTO hookgate_claims VALUES ($1, $2, true, now() - interval '1 s')";
             client.execute(ended, &[&key, &token]).await.unwrap();
         }
         let config = server.config();
-        let forgetting: Vec<_> = (0..2)
-            .map(|_| {
-                let config = config.clone();
-                tokio::spawn(async move {
-                    let client = client_at(&config).await;
-                    for _ in 0..EVENTS {
-                        forget(&client, 2).await.unwrap();
-                    }
-                })
+        let forgetting = (0..2).map(|_| {
+            let config = config.clone();
+            tokio::spawn(async move {
+                let client = client_at(&config).await;
+                for _ in 0..EVENTS {
+                    forget(&client, 2).await.unwrap();
+                }
             })
-            .collect();
-        let claiming: Vec<_> = keys
-            .iter()
-            .flat_map(|key| [*key, *key])
-            .map(|key| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    let token = ClaimToken::new(b"{}");
-                    let claimed = store.claim(&key, token, LEASE).await.unwrap();
-                    let held = claimed == Claimed::Fresh;
-                    if held {
-                        let committed = store.commit(&key, token, LEASE).await.unwrap();
-                        assert_eq!(committed, Ownership::Held);
-                    }
-                    held
-                })
-            })
-            .collect();
+        });
+        let forgetting: Vec<_> = forgetting.collect();
+        let claiming = keys.iter().flat_map(|key| [*key, *key]).map(|key| {
+            let store = store.clone();
+            tokio::spawn(async move { claim_and_commit(&store, &key).await })
+        });
+        let claiming: Vec<_> = claiming.collect();
         let mut fresh = 0;
         for claimed in claiming {
-            fresh += usize::from(claimed.await.unwrap());
+            fresh += usize::from(claimed.await.unwrap().is_some());
         }
         for forgot in forgetting {
             forgot.await.unwrap();
         }
         assert_eq!(fresh, EVENTS, "{round}");
         for key in &keys {
-            let found = store
-                .claim(key, ClaimToken::new(b"{}"), LEASE)
-                .await
-                .unwrap();
+            let found = store.claim(key, token(), LEASE).await.unwrap();
             assert!(matches!(found, Claimed::Done { .. }));
         }
     }

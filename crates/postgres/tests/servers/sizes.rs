@@ -1,14 +1,12 @@
 //! The size of an id, and of a row's record: the figures of the crate's page are those measured here.
 
-use crate::support::{client_at, migrated};
+use crate::support::{client_at, migrated, needed, value};
 
 /// A hundred thousand ids, claimed and committed one by one as the store does; and as many rows of eight properties, each with two
 /// events in transactions.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_takes_the_room_that_is_said() {
-    let Some(server) = migrated(&["fsync=off", "autovacuum_naptime=1"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off", "autovacuum_naptime=1"]).await);
     let client = client_at(&server.config()).await;
     let fill = "DO $$ BEGIN FOR n IN 1..100000 LOOP
       INSERT INTO hookgate_claims VALUES (decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), false, clock_timestamp() + interval '30 s');
@@ -29,7 +27,7 @@ async fn an_id_takes_the_room_that_is_said() {
         ("hookgate_order", 500),
     ] {
         let size = format!("SELECT pg_total_relation_size('{table}') / 100000");
-        let bytes: i64 = client.query_one(&size, &[]).await.unwrap().get(0);
+        let bytes: i64 = value(&client, &size).await;
         println!("{table}: {bytes} bytes an id");
         assert!((said / 2..=said).contains(&bytes), "{table}: {bytes}");
     }

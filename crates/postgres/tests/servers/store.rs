@@ -10,7 +10,7 @@ use hookgate_testing::{StoreConformance, StoreUnderTest};
 use tokio_postgres::{Config, NoTls};
 
 use super::rights::as_on_the_page;
-use crate::support::PostgresServer;
+use crate::support::{PostgresServer, needed};
 
 /// Each store in a schema of its own.
 struct Schemas {
@@ -43,9 +43,7 @@ impl StoreUnderTest for Schemas {
 // fault C14: a lease that has ended still commits; a repeated commit remembers for longer
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_keeps_the_contract() {
-    let Some(server) = PostgresServer::start(&[]) else {
-        return;
-    };
+    let server = needed!(PostgresServer::start(&[]));
     let suite = StoreConformance::new(Schemas {
         config: server.config().parse().unwrap(),
         count: AtomicU32::new(0),

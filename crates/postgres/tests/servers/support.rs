@@ -1,9 +1,13 @@
 //! Servers, the proxies before them, and children: shared with the tests of the workspace.
 
+#[path = "../../../../tests/servers/support/app.rs"]
+mod app;
 #[path = "../../../../tests/servers/support/child.rs"]
 mod child;
 #[path = "../../../../tests/servers/support/client.rs"]
 mod client;
+#[path = "../../../../tests/servers/support/expect.rs"]
+mod expect;
 #[path = "../../../../tests/servers/support/folder.rs"]
 mod folder;
 #[path = "../../../../tests/servers/support/pooler.rs"]
@@ -25,14 +29,16 @@ mod skew;
 #[path = "../../../../tests/servers/support/tls.rs"]
 mod tls;
 
+pub use app::App;
 pub use child::{Child, given};
-pub use client::{client_at, migrated};
+pub use client::{client_at, migrated, unflushed, value};
+pub(crate) use expect::needed;
+pub use expect::{done_by, once_within, says, until};
 pub use folder::Folder;
 pub use pooler::Pooler;
 pub use postgres::PostgresServer;
 pub use proxy::{Fault, Proxy};
 pub use race::one_run_in_two_processes;
-pub use row::{ExpectedOrder, in_its_lives, record, told, undated, updated};
-pub use server::{Server, free_port};
+pub use row::{ExpectedOrder, in_its_lives, page_created, record, told, undated, updated};
 pub use skew::Skew;
 pub use tls::Certificates;

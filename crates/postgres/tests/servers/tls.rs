@@ -6,22 +6,23 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, Pool};
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh},
-    dedupe::{ClaimToken, ClaimValues, ClaimedIn, EventKey, Ownership, StoreError, StoreErrorKind},
+    dedupe::Claimed::{self, Fresh},
+    dedupe::{ClaimValues, ClaimedIn, Ownership::Held, StoreError, StoreErrorKind},
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::Workers;
-use hookgate_postgres::{Postgres, PostgresStore, Tls, claim_values_in, migrate};
+use hookgate_postgres::{Postgres, PostgresStore, Tls, migrate};
 use hookgate_testing::delivery;
 use tokio_postgres::Config;
 
-use crate::support::{Certificates, PostgresServer};
+use super::{claimed_in, key, token};
+use crate::support::{Certificates, PostgresServer, done_by, needed, says, value};
 
 const LONG: Duration = Duration::from_secs(600);
 
-fn url(server: &PostgresServer, host: &str, user: &str, rest: &str) -> String {
+fn url(server: &PostgresServer, host: &str, rest: &str) -> String {
     let port = server.server.address.port();
-    format!("postgres://{user}@{host}:{port}/postgres?{rest}")
+    format!("postgres://hookgate@{host}:{port}/postgres?{rest}")
 }
 
 fn patient(url: &str) -> Postgres {
@@ -29,24 +30,20 @@ fn patient(url: &str) -> Postgres {
     postgres.with_timeout(Duration::from_secs(30))
 }
 
-async fn claim(postgres: &Postgres, id: &str) -> Result<hookgate::dedupe::Claimed, StoreError> {
+async fn claim(postgres: &Postgres, id: &str) -> Result<Claimed, StoreError> {
     let store = PostgresStore::new(postgres, "test");
-    let token = ClaimToken::new(b"{}");
-    store.claim(&EventKey::new("s", id), token, LONG).await
+    store.claim(&key(id), token(), LONG).await
 }
 
 // fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
     let certificates = Certificates::new();
-    let Some(server) = certificates.postgres() else {
-        return;
-    };
+    let server = needed!(certificates.postgres());
     let ca = certificates.path("authority.pem");
     let url = url(
         &server,
         "localhost",
-        "hookgate",
         &format!("sslmode=verify-full&sslrootcert={ca}"),
     );
     let (config, tls) = Tls::for_url(&url).unwrap();
@@ -54,39 +51,22 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
     tokio::spawn(connection);
     migrate(&client).await.unwrap();
     let encrypted = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'hookgate' AND NOT ssl";
-    let plain = client.query_one(encrypted, &[]).await.unwrap();
-    assert_eq!(plain.get::<_, i64>(0), 0);
+    assert_eq!(value::<i64>(&client, encrypted).await, 0);
 
     let postgres = patient(&url);
     let store = PostgresStore::new(&postgres, "test");
-    let (key, token) = (EventKey::new("s", "1"), ClaimToken::new(b"{}"));
+    let (key, token) = (key("1"), token());
     assert_eq!(store.claim(&key, token, LONG).await.unwrap(), Fresh);
-    assert_eq!(
-        store.commit(&key, token, LONG).await.unwrap(),
-        Ownership::Held
-    );
-    let again = store.claim(&key, ClaimToken::new(b"{}"), LONG).await;
-    assert_eq!(
-        again.unwrap(),
-        Done {
-            body_mark: token.body_mark()
-        }
-    );
+    assert_eq!(store.commit(&key, token, LONG).await.unwrap(), Held);
+    let again = store.claim(&key, super::token(), LONG).await;
+    assert_eq!(again.unwrap(), done_by(token));
 
-    let transaction = client.transaction().await.unwrap();
     let values = ClaimValues::new("test", key, b"{}", LONG);
-    let claimed = claim_values_in(&transaction, &values).await.unwrap();
-    assert_eq!(claimed, ClaimedIn::Fresh);
-    transaction.commit().await.unwrap();
+    assert_eq!(claimed_in(&mut client, &values).await, ClaimedIn::Fresh);
     let pool = Pool::builder(Manager::new(config, tls)).build().unwrap();
     let theirs = PostgresStore::new(&Postgres::with_pool(pool).with_timeout(LONG), "test");
-    let again = theirs.claim(&key, ClaimToken::new(b"{}"), LONG).await;
-    assert_eq!(
-        again.unwrap(),
-        Done {
-            body_mark: token.body_mark()
-        }
-    );
+    let again = theirs.claim(&key, super::token(), LONG).await;
+    assert_eq!(again.unwrap(), done_by(token));
 
     // The connection that listens is encrypted too: the poll interval alone would take longer.
     let inbox = postgres.inbox("test").unwrap();
@@ -109,22 +89,17 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_is_bound_to_the_certificate() {
     let certificates = Certificates::new();
-    let Some(server) = certificates.postgres() else {
-        return;
-    };
+    let server = needed!(certificates.postgres());
     let tls = Tls::with_ca(Certificates::AUTHORITY).unwrap();
-    let mut config: Config = url(&server, "localhost", "hookgate", "sslmode=require")
-        .parse()
-        .unwrap();
+    let url = url(&server, "localhost", "sslmode=require");
+    let mut config: Config = url.parse().unwrap();
     let (client, connection) = config.connect(tls.clone()).await.unwrap();
     tokio::spawn(connection);
     let role = "CREATE ROLE app LOGIN PASSWORD 'made up'";
     client.batch_execute(role).await.unwrap();
     migrate(&client).await.unwrap();
-    client
-        .batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO app")
-        .await
-        .unwrap();
+    let grant = "GRANT ALL ON ALL TABLES IN SCHEMA public TO app";
+    client.batch_execute(grant).await.unwrap();
     config.user("app").password("made up");
     config.channel_binding(tokio_postgres::config::ChannelBinding::Require);
     let postgres = Postgres::new(config, tls).with_timeout(Duration::from_secs(30));
@@ -135,42 +110,31 @@ async fn a_login_is_bound_to_the_certificate() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_certificate_is_reported_in_plain_words() {
     let certificates = Certificates::new();
-    let Some(server) = certificates.postgres() else {
-        return;
-    };
+    let server = needed!(certificates.postgres());
     let by = |file: &str| format!("sslmode=require&sslrootcert={}", certificates.path(file));
     let unknown = "signed by no authority";
+    let here = format!("{}&hostaddr=127.0.0.1", by("authority.pem"));
     for (host, rest, words) in [
         ("localhost", "sslmode=require".to_owned(), unknown),
         ("localhost", "sslmode=verify-full".to_owned(), unknown),
         ("localhost", by("other.pem"), unknown),
-        (
-            "other.example",
-            format!("{}&hostaddr=127.0.0.1", by("authority.pem")),
-            "another host name",
-        ),
+        ("other.example", here, "another host name"),
     ] {
-        let postgres = patient(&url(&server, host, "hookgate", &rest));
+        let postgres = patient(&url(&server, host, &rest));
         let inbox = postgres.inbox("test").unwrap();
         for error in [
             claim(&postgres, "1").await.unwrap_err(),
             inbox.stats().await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
-            let text = error.to_string();
-            assert!(
-                text.contains("certificate") && text.contains(words),
-                "{error:?}"
-            );
+            says(&error, "certificate");
+            says(&error, words);
             assert!(error.source().is_some(), "{error:?}");
         }
     }
-    let plain = patient(&url(&server, "localhost", "hookgate", "sslmode=disable"));
+    let plain = patient(&url(&server, "localhost", "sslmode=disable"));
     let error = claim(&plain, "1").await.unwrap_err();
-    assert!(
-        error.to_string().contains("sslmode=verify-full"),
-        "{error:?}"
-    );
+    says(&error, "sslmode=verify-full");
     for refused in [Tls::with_ca(b""), Tls::with_ca(b"made up")] {
         assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Setting);
     }
@@ -182,11 +146,9 @@ async fn a_unix_socket_is_an_address_too() {
     let certificates = Certificates::new();
     let sockets = certificates.sockets();
     let settings = format!("unix_socket_directories={sockets}");
-    let Some(server) = PostgresServer::start(&["fsync=off", &settings]) else {
-        return;
-    };
+    let server = needed!(PostgresServer::start(&["fsync=off", &settings]));
     let host = sockets.replace('/', "%2F");
-    let url = url(&server, &host, "hookgate", "sslmode=verify-full");
+    let url = url(&server, &host, "sslmode=verify-full");
     let (config, tls) = Tls::for_url(&url).unwrap();
     let (client, connection) = config.connect(tls).await.unwrap();
     tokio::spawn(connection);

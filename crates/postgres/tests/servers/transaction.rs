@@ -2,28 +2,21 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::{ClaimValues, ClaimedIn, EventKey, StoreErrorKind};
+use hookgate::dedupe::ClaimedIn::{self, Duplicate, Fresh, Running};
+use hookgate::dedupe::{ClaimValues, EventKey, StoreErrorKind};
 use hookgate_postgres::{claim_values_in, forget, store_error};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
-use crate::support::{PostgresServer, client_at, migrated};
+use super::{LEVELS, begin};
+use crate::support::{PostgresServer, client_at, migrated, needed, unflushed, until, value};
 
 const BODY: &[u8] = br#"{"id":"evt_1"}"#;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const LEVELS: [IsolationLevel; 3] = [
-    IsolationLevel::ReadCommitted,
-    IsolationLevel::RepeatableRead,
-    IsolationLevel::Serializable,
-];
-const SAME: ClaimedIn = ClaimedIn::Duplicate { same_body: true };
+const CONFLICT: StoreErrorKind = StoreErrorKind::Conflict;
+const SAME: ClaimedIn = Duplicate { same_body: true };
 
 fn event(id: &str) -> ClaimValues {
     ClaimValues::new("test", EventKey::new("default", id), BODY, DAY)
-}
-
-async fn begin(client: &mut Client, level: IsolationLevel) -> Transaction<'_> {
-    let transaction = client.build_transaction().isolation_level(level);
-    transaction.start().await.unwrap()
 }
 
 async fn claim(transaction: &Transaction<'_>, id: &str) -> ClaimedIn {
@@ -32,15 +25,13 @@ async fn claim(transaction: &Transaction<'_>, id: &str) -> ClaimedIn {
 
 /// The number of rows that a claim has left behind.
 async fn remembered(client: &Client) -> i64 {
-    let count = "SELECT count(*) FROM hookgate_effects";
-    client.query_one(count, &[]).await.unwrap().get(0)
+    value(client, "SELECT count(*) FROM hookgate_effects").await
 }
 
 /// A server, and two clients that have transactions there.
 async fn two_clients() -> Option<(PostgresServer, Client, Client)> {
-    let server = migrated(&["fsync=off"]).await?;
-    let config = server.config();
-    let (first, second) = (client_at(&config).await, client_at(&config).await);
+    let (server, first) = unflushed().await?;
+    let second = client_at(&server.config()).await;
     Some((server, first, second))
 }
 
@@ -54,35 +45,31 @@ async fn a_claim_goes_with_its_transaction() {
         let id = &format!("evt_{number}");
         // Held while it is open: answered at once, and without harm to the one that asks.
         let open = begin(&mut first, level).await;
-        assert_eq!(claim(&open, id).await, ClaimedIn::Fresh);
+        assert_eq!(claim(&open, id).await, Fresh);
         assert_eq!(claim(&open, id).await, SAME);
         let other = begin(&mut second, level).await;
         let asked = tokio::time::timeout(Duration::from_secs(60), claim(&other, id));
-        assert_eq!(asked.await.unwrap(), ClaimedIn::Running);
+        assert_eq!(asked.await.unwrap(), Running);
         let unharmed = claim(&other, "evt_another").await;
-        assert_eq!(unharmed, ClaimedIn::Fresh);
+        assert_eq!(unharmed, Fresh);
         other.rollback().await.unwrap();
 
         // Rolled back: nothing is left, and the next one has it.
         open.rollback().await.unwrap();
         assert_eq!(remembered(&second).await, number as i64);
         let next = begin(&mut second, level).await;
-        assert_eq!(claim(&next, id).await, ClaimedIn::Fresh);
+        assert_eq!(claim(&next, id).await, Fresh);
         next.commit().await.unwrap();
 
         // Committed: a duplicate from now on, whatever the body; of another scope it is another event.
         let copy = begin(&mut first, level).await;
         assert_eq!(claim(&copy, id).await, SAME);
         let changed = ClaimValues::new("test", EventKey::new("default", id), b"{}", DAY);
-        assert_eq!(
-            claim_values_in(&copy, &changed).await.unwrap(),
-            ClaimedIn::Duplicate { same_body: false }
-        );
+        let other_body = claim_values_in(&copy, &changed).await.unwrap();
+        assert_eq!(other_body, Duplicate { same_body: false });
         let elsewhere = ClaimValues::new("test", EventKey::new("elsewhere", id), BODY, DAY);
-        assert_eq!(
-            claim_values_in(&copy, &elsewhere).await.unwrap(),
-            ClaimedIn::Fresh
-        );
+        let other_scope = claim_values_in(&copy, &elsewhere).await.unwrap();
+        assert_eq!(other_scope, Fresh);
         copy.rollback().await.unwrap();
     }
 }
@@ -97,11 +84,11 @@ async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
         let id = &format!("evt_{number}");
         let late = begin(&mut second, level).await;
         // Takes its snapshot.
-        late.query_one("SELECT count(*) FROM hookgate_claims", &[])
+        late.batch_execute("SELECT FROM hookgate_claims")
             .await
             .unwrap();
         let open = begin(&mut first, level).await;
-        assert_eq!(claim(&open, id).await, ClaimedIn::Fresh);
+        assert_eq!(claim(&open, id).await, Fresh);
         open.commit().await.unwrap();
 
         let claimed = claim_values_in(&late, &event(id)).await;
@@ -123,9 +110,7 @@ async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
 /// does not show the record.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let mut racers = Vec::new();
     for _ in 0..16 {
         racers.push(client_at(&server.config()).await);
@@ -141,21 +126,18 @@ async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
                     let fresh = loop {
                         let transaction = begin(&mut client, level).await;
                         match claim_values_in(&transaction, &event(&id)).await {
-                            Ok(ClaimedIn::Fresh) => match transaction.commit().await {
+                            Ok(Fresh) => match transaction.commit().await {
                                 Ok(()) => break true,
-                                Err(error) => {
-                                    let kind = store_error(error).kind();
-                                    assert_eq!(kind, StoreErrorKind::Conflict);
-                                }
+                                Err(error) => assert_eq!(store_error(error).kind(), CONFLICT),
                             },
-                            Ok(ClaimedIn::Running) => transaction.rollback().await.unwrap(),
+                            Ok(Running) => transaction.rollback().await.unwrap(),
                             Ok(duplicate) => {
                                 assert_eq!(duplicate, SAME);
                                 break false;
                             }
                             Err(error) => {
                                 assert!(!matches!(level, IsolationLevel::ReadCommitted));
-                                assert_eq!(error.kind(), StoreErrorKind::Conflict);
+                                assert_eq!(error.kind(), CONFLICT);
                                 transaction.rollback().await.unwrap();
                             }
                         }
@@ -189,15 +171,15 @@ async fn a_lock_of_the_same_number_is_held_for_once() {
         locking.execute(lock, &[&number]).await.unwrap();
         let transaction = begin(&mut client, level).await;
         let asked = tokio::time::timeout(Duration::from_secs(60), claim(&transaction, "evt_1"));
-        assert_eq!(asked.await.unwrap(), ClaimedIn::Running);
-        assert_eq!(claim(&transaction, "evt_2").await, ClaimedIn::Fresh);
+        assert_eq!(asked.await.unwrap(), Running);
+        assert_eq!(claim(&transaction, "evt_2").await, Fresh);
         locking.rollback().await.unwrap();
-        assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
+        assert_eq!(claim(&transaction, "evt_1").await, Fresh);
         transaction.rollback().await.unwrap();
     }
     // A done event is found without any lock.
     let transaction = begin(&mut client, LEVELS[0]).await;
-    assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
+    assert_eq!(claim(&transaction, "evt_1").await, Fresh);
     transaction.commit().await.unwrap();
     let lock = "SELECT pg_advisory_lock($1)";
     other.execute(lock, &[&number]).await.unwrap();
@@ -209,15 +191,10 @@ async fn a_lock_of_the_same_number_is_held_for_once() {
 // fault C15: what a transaction that has long been open has claimed is remembered for less
 #[tokio::test]
 async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let mut client = client_at(&server.config()).await;
+    let (_server, mut client) = needed!(unflushed().await);
     let transaction = begin(&mut client, LEVELS[0]).await;
-    transaction
-        .batch_execute("SELECT pg_sleep(0.2)")
-        .await
-        .unwrap();
+    let sleep = "SELECT pg_sleep(0.2)";
+    transaction.batch_execute(sleep).await.unwrap();
     for (id, retain) in [
         ("none", Duration::ZERO),
         ("an hour", Duration::from_secs(3_600)),
@@ -225,15 +202,13 @@ async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
     ] {
         let values = ClaimValues::new("test", EventKey::new("default", id), BODY, retain);
         let claimed = claim_values_in(&transaction, &values).await.unwrap();
-        assert_eq!(claimed, ClaimedIn::Fresh, "{id}");
+        assert_eq!(claimed, Fresh, "{id}");
     }
-    let later = "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '200 ms'";
-    let rows = transaction.query_one(later, &[]).await.unwrap();
-    assert_eq!(rows.get::<_, i64>(0), 3);
-    let late =
-        "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '1 hour 200 ms'";
-    let rows = transaction.query_one(late, &[]).await.unwrap();
-    assert_eq!(rows.get::<_, i64>(0), 2);
+    for (than, count) in [("200 ms", 3), ("1 hour 200 ms", 2)] {
+        let later = "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval";
+        let later: i64 = value(transaction.client(), &format!("{later} '{than}'")).await;
+        assert_eq!(later, count, "{than}");
+    }
     // Without any retention it is remembered until it is deleted: it decides nothing.
     assert_eq!(claim(&transaction, "none").await, SAME);
 }
@@ -246,14 +221,14 @@ async fn a_savepoint_takes_its_claim_along() {
     for level in LEVELS {
         let mut outer = begin(&mut client, level).await;
         let inner = outer.transaction().await.unwrap();
-        assert_eq!(claim(&inner, "evt_1").await, ClaimedIn::Fresh);
+        assert_eq!(claim(&inner, "evt_1").await, Fresh);
         inner.rollback().await.unwrap();
         // Free for others while the outer one continues, and for itself.
         let elsewhere = begin(&mut other, level).await;
-        assert_eq!(claim(&elsewhere, "evt_1").await, ClaimedIn::Fresh);
+        assert_eq!(claim(&elsewhere, "evt_1").await, Fresh);
         elsewhere.rollback().await.unwrap();
         let inner = outer.transaction().await.unwrap();
-        assert_eq!(claim(&inner, "evt_1").await, ClaimedIn::Fresh);
+        assert_eq!(claim(&inner, "evt_1").await, Fresh);
         inner.commit().await.unwrap();
         assert_eq!(claim(&outer, "evt_1").await, SAME);
         outer.rollback().await.unwrap();
@@ -264,40 +239,29 @@ async fn a_savepoint_takes_its_claim_along() {
 /// Where the client is gone in the middle, its transaction is rolled back, and nothing is held.
 #[tokio::test]
 async fn a_client_that_is_gone_leaves_nothing() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let mut other = client_at(&server.config()).await;
+    let (server, mut other) = needed!(unflushed().await);
     {
-        let (mut client, connection) =
-            tokio_postgres::connect(&server.config(), tokio_postgres::NoTls)
-                .await
-                .unwrap();
+        let connected = tokio_postgres::connect(&server.config(), tokio_postgres::NoTls).await;
+        let (mut client, connection) = connected.unwrap();
         let driven = tokio::spawn(connection);
-        let transaction = begin(&mut client, IsolationLevel::ReadCommitted).await;
-        assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
+        let transaction = begin(&mut client, LEVELS[0]).await;
+        assert_eq!(claim(&transaction, "evt_1").await, Fresh);
         driven.abort();
     }
-    let until = std::time::Instant::now() + Duration::from_secs(60);
-    loop {
-        let transaction = begin(&mut other, IsolationLevel::ReadCommitted).await;
-        match claim(&transaction, "evt_1").await {
-            ClaimedIn::Fresh => return,
-            found => assert_eq!(found, ClaimedIn::Running),
-        }
-        assert!(std::time::Instant::now() < until);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("it is free", async || {
+        let transaction = begin(&mut other, LEVELS[0]).await;
+        let found = claim(&transaction, "evt_1").await;
+        assert!([Fresh, Running].contains(&found), "{found:?}");
+        found == Fresh
+    })
+    .await;
 }
 
 /// Claims go on while several calls delete ended records at a time; remembered events are not touched.
 // fault C13: deletion takes what still counts
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_ended_is_deleted_in_chunks() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let mut client = client_at(&server.config()).await;
+    let (server, mut client) = needed!(unflushed().await);
     let fill = "INSERT INTO hookgate_effects SELECT decode(md5(n::text), 'hex'), n, now() + CASE WHEN n <= 3000 THEN '-1 s' ELSE '1 h' END::interval FROM generate_series(1, 4000) n;
         INSERT INTO hookgate_claims SELECT decode(md5(n::text), 'hex'), decode(md5(n::text), 'hex'), n % 2 = 0, now() - interval '1 s' FROM generate_series(1, 500) n";
     client.batch_execute(fill).await.unwrap();
@@ -306,21 +270,17 @@ async fn what_has_ended_is_deleted_in_chunks() {
         let client = client_at(&server.config()).await;
         forgetting.push(tokio::spawn(async move {
             let mut forgotten = 0;
-            loop {
-                match forget(&client, 100).await.unwrap() {
-                    0 => return forgotten,
-                    some => {
-                        assert!(some <= 200);
-                        forgotten += some;
-                    }
-                }
+            while let some @ 1.. = forget(&client, 100).await.unwrap() {
+                assert!(some <= 200);
+                forgotten += some;
             }
+            forgotten
         }));
     }
     for number in 0..50 {
-        let transaction = begin(&mut client, IsolationLevel::ReadCommitted).await;
+        let transaction = begin(&mut client, LEVELS[0]).await;
         let id = format!("evt_{number}");
-        assert_eq!(claim(&transaction, &id).await, ClaimedIn::Fresh);
+        assert_eq!(claim(&transaction, &id).await, Fresh);
         transaction.commit().await.unwrap();
     }
     let mut forgotten = 0;

@@ -1,46 +1,45 @@
 //! The commands on the wire, and the stored records.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Claimed::{Fresh, Running},
     dedupe::Ownership::{Held, Lost},
     dedupe::StoreErrorKind,
 };
 
-use super::{Direct, LONG, key, patient, token};
-use crate::support::RedisServer;
+use super::{Direct, LONG, found, key, patient, started, token};
+use crate::support::{RedisServer, done_by, needed};
 
 /// How many commands of each kind the server has seen since `CONFIG RESETSTAT`.
-async fn commands(direct: &mut Direct) -> Vec<(String, u64)> {
+async fn seen(direct: &mut Direct, counts: &[(&str, u64)]) {
     let stats: String = direct.say("INFO commandstats").await;
     let line = |line: &str| {
         let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(':')?;
         let calls = rest.strip_prefix("calls=")?.split(',').next()?;
         Some((name.to_owned(), calls.parse().unwrap()))
     };
-    let mut commands: Vec<_> = stats.lines().filter_map(line).collect();
+    let mut commands: BTreeMap<_, u64> = stats.lines().filter_map(line).collect();
     // The test's own.
-    commands.retain(|(name, _)| !["info", "config|resetstat"].contains(&name.as_str()));
-    commands.sort();
-    commands
+    commands.retain(|name, _| !["info", "config|resetstat"].contains(&name.as_str()));
+    let expected = counts
+        .iter()
+        .map(|(name, count)| (name.to_string(), *count));
+    assert_eq!(commands, expected.collect());
 }
 
 #[tokio::test]
 async fn a_claim_and_its_commit_take_a_round_trip_each() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let store = patient(&server.url());
-    let mut direct = Direct::to(&server.url()).await;
+    let (_server, store, mut direct) = needed!(started(&[]).await);
     let (first, copy) = (key("first"), token());
     // The scripts are known from here on.
     store.claim(&first, copy, LONG).await.unwrap();
     store.claim(&first, copy, LONG).await.unwrap();
     store.commit(&first, copy, LONG).await.unwrap();
 
-    let _: () = direct.say("CONFIG RESETSTAT").await;
+    direct.tell("CONFIG RESETSTAT").await;
     for number in 0..100 {
         let (event, token) = (key(&format!("event-{number}")), token());
         assert_eq!(store.claim(&event, token, LONG).await.unwrap(), Fresh);
@@ -48,76 +47,57 @@ async fn a_claim_and_its_commit_take_a_round_trip_each() {
     }
     // A hundred of each were sent: `SET` and `EVALSHA`. The calls of a script are counted as well, here one `GET` and one `SET`,
     // and need no trip.
-    let seen = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
-        let counts = counts.iter();
-        counts
-            .map(|(name, count)| ((*name).to_owned(), *count))
-            .collect()
-    };
-    assert_eq!(
-        commands(&mut direct).await,
-        seen(&[("evalsha", 100), ("get", 100), ("set", 200)])
-    );
+    seen(&mut direct, &[("evalsha", 100), ("get", 100), ("set", 200)]).await;
 
     // A duplicate of a done event takes one, a copy of a running one two.
-    let _: () = direct.say("CONFIG RESETSTAT").await;
-    let claimed = store.claim(&first, token(), LONG).await.unwrap();
-    assert_eq!(
-        claimed,
-        Done {
-            body_mark: copy.body_mark()
-        }
-    );
-    assert_eq!(commands(&mut direct).await, seen(&[("set", 1)]));
-    let _: () = direct.say("CONFIG RESETSTAT").await;
+    direct.tell("CONFIG RESETSTAT").await;
+    assert_eq!(found(&store, &first).await, done_by(copy));
+    seen(&mut direct, &[("set", 1)]).await;
+    direct.tell("CONFIG RESETSTAT").await;
     let running = key("running");
-    store.claim(&running, token(), LONG).await.unwrap();
-    let claimed = store.claim(&running, token(), LONG).await.unwrap();
+    found(&store, &running).await;
+    let claimed = found(&store, &running).await;
     assert!(matches!(claimed, Running { retry_after } if retry_after <= LONG));
     // Two claims, and the second one's look.
-    assert_eq!(
-        commands(&mut direct).await,
-        seen(&[("evalsha", 1), ("get", 1), ("pttl", 1), ("set", 2)])
-    );
+    seen(
+        &mut direct,
+        &[("evalsha", 1), ("get", 1), ("pttl", 1), ("set", 2)],
+    )
+    .await;
 }
 
 // fault C7: a script that the server has forgotten is an error
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_sent_again() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let store = patient(&server.url());
-    let mut direct = Direct::to(&server.url()).await;
+    let (_server, store, mut direct) = needed!(started(&[]).await);
     let (event, holder) = (key("event"), token());
     store.claim(&event, holder, LONG).await.unwrap();
     for _ in 0..2 {
-        let _: () = direct.say("SCRIPT FLUSH").await;
+        direct.tell("SCRIPT FLUSH").await;
         assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
-        let _: () = direct.say("SCRIPT FLUSH").await;
-        let claimed = store.claim(&event, token(), LONG).await.unwrap();
+        direct.tell("SCRIPT FLUSH").await;
+        let claimed = found(&store, &event).await;
         assert!(matches!(claimed, Running { .. }));
-        let _: () = direct.say("SCRIPT FLUSH").await;
+        direct.tell("SCRIPT FLUSH").await;
         assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
-        let _: () = direct.say("SCRIPT FLUSH").await;
+        direct.tell("SCRIPT FLUSH").await;
         assert_eq!(store.release(&event, token()).await.unwrap(), Lost);
     }
-    let _: () = direct.say("SCRIPT FLUSH").await;
+    direct.tell("SCRIPT FLUSH").await;
     assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
 }
 
 #[tokio::test]
 async fn records_are_readable_and_small() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let store = patient(&server.url());
-    let mut direct = Direct::to(&server.url()).await;
+    let (_server, store, mut direct) = needed!(started(&[]).await);
     let (event, holder) = (key("evt_1"), token());
     store.claim(&event, holder, LONG).await.unwrap();
     let name = format!("hookgate:{}", event.to_hex());
     let value: Vec<u8> = direct.say(&format!("GET {name}")).await;
     assert_eq!(value, [b"c", &holder.as_bytes()[..]].concat());
+    // Under another prefix it is the event of another application.
+    let theirs = store.clone().with_prefix("theirs:");
+    assert_eq!(found(&theirs, &event).await, Fresh);
     store.commit(&event, holder, LONG).await.unwrap();
     let value: Vec<u8> = direct.say(&format!("GET {name}")).await;
     assert_eq!(value, [b"d", &holder.as_bytes()[..]].concat());
@@ -129,22 +109,16 @@ async fn records_are_readable_and_small() {
     const EVENTS: u64 = 20_000;
     let used = async |direct: &mut Direct| -> u64 {
         let info: String = direct.say("INFO memory").await;
-        let line = info
-            .lines()
-            .find_map(|line| line.strip_prefix("used_memory:"));
-        line.unwrap().trim().parse().unwrap()
+        let mut lines = info.lines();
+        let used = lines.find_map(|line| line.strip_prefix("used_memory:"));
+        used.unwrap().trim().parse().unwrap()
     };
     let before = used(&mut direct).await;
     let mut commands = redis::pipe();
     for number in 0..EVENTS {
         let name = format!("hookgate:{}", key(&number.to_string()).to_hex());
-        commands
-            .cmd("SET")
-            .arg(name)
-            .arg(&value)
-            .arg("PX")
-            .arg(600_000)
-            .ignore();
+        commands.cmd("SET").arg(name).arg(&value);
+        commands.arg("PX").arg(600_000).ignore();
     }
     commands.query_async::<()>(&mut direct.0).await.unwrap();
     let each = (used(&mut direct).await - before) / EVENTS;
@@ -154,30 +128,20 @@ async fn records_are_readable_and_small() {
 
 #[tokio::test]
 async fn no_duration_is_an_error_or_ends_before_its_time() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[]));
     let store = patient(&server.url());
-    for (number, time) in [
-        Duration::ZERO,
-        Duration::from_nanos(1),
-        Duration::from_micros(1500),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    let short = [0, 1, 1_500_000].map(Duration::from_nanos);
+    for (number, time) in short.into_iter().enumerate() {
         // Such a lease is over at once, or all but; a claim with it is none that Redis refuses.
         let (event, holder) = (key(&format!("short-{number}")), token());
         assert_eq!(store.claim(&event, holder, time).await.unwrap(), Fresh);
         store.renew(&event, holder, time).await.unwrap();
         store.commit(&event, holder, time).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
-        assert_eq!(store.claim(&event, token(), LONG).await.unwrap(), Fresh);
+        assert_eq!(found(&store, &event).await, Fresh);
     }
-    for (number, time) in [Duration::MAX, Duration::from_millis(u64::MAX), LONG]
-        .into_iter()
-        .enumerate()
-    {
+    let long = [Duration::MAX, Duration::from_millis(u64::MAX), LONG];
+    for (number, time) in long.into_iter().enumerate() {
         let (event, holder) = (key(&format!("long-{number}")), token());
         assert_eq!(store.claim(&event, holder, time).await.unwrap(), Fresh);
         assert_eq!(store.claim(&event, holder, time).await.unwrap(), Fresh);
@@ -187,23 +151,14 @@ async fn no_duration_is_an_error_or_ends_before_its_time() {
         };
         assert!(retry_after > LONG / 2);
         assert_eq!(store.commit(&event, holder, time).await.unwrap(), Held);
-        let claimed = store.claim(&event, token(), time).await.unwrap();
-        assert_eq!(
-            claimed,
-            Done {
-                body_mark: holder.body_mark()
-            }
-        );
+        let copy = store.claim(&event, token(), time).await;
+        assert_eq!(copy.unwrap(), done_by(holder));
     }
 }
 
 #[tokio::test]
 async fn a_foreign_value_under_an_events_key_is_an_error_and_left_alone() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let store = patient(&server.url());
-    let mut direct = Direct::to(&server.url()).await;
+    let (_server, store, mut direct) = needed!(started(&[]).await);
     for (id, write) in [("text", "SET"), ("list", "LPUSH")] {
         let name = format!("hookgate:{}", key(id).to_hex());
         let _: redis::Value = direct.say(&format!("{write} {name} somebody's")).await;
@@ -211,25 +166,9 @@ async fn a_foreign_value_under_an_events_key_is_an_error_and_left_alone() {
         assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     }
     let name = format!("hookgate:{}", key("text").to_hex());
-    assert_eq!(
-        store.commit(&key("text"), token(), LONG).await.unwrap(),
-        Lost
-    );
-    assert_eq!(store.release(&key("text"), token()).await.unwrap(), Lost);
-    assert_eq!(
-        direct.say::<String>(&format!("GET {name}")).await,
-        "somebody's"
-    );
-}
-
-#[tokio::test]
-async fn prefixes_keep_applications_apart() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let ours = patient(&server.url());
-    let theirs = ours.clone().with_prefix("theirs:");
-    let event = key("event");
-    assert_eq!(ours.claim(&event, token(), LONG).await.unwrap(), Fresh);
-    assert_eq!(theirs.claim(&event, token(), LONG).await.unwrap(), Fresh);
+    let text = key("text");
+    assert_eq!(store.commit(&text, token(), LONG).await.unwrap(), Lost);
+    assert_eq!(store.release(&text, token()).await.unwrap(), Lost);
+    let left: String = direct.say(&format!("GET {name}")).await;
+    assert_eq!(left, "somebody's");
 }

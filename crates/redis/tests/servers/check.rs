@@ -4,20 +4,18 @@ use hookgate::{
     DedupeStore,
     dedupe::Claimed::{Done, Fresh},
     dedupe::Ownership::Held,
-    dedupe::StoreErrorKind,
+    dedupe::{StoreError, StoreErrorKind},
 };
-use hookgate_redis::RedisStore;
-use hookgate_redis::{Findings, Risk};
+use hookgate_redis::{Findings, RedisStore, Risk};
 
-use super::{Direct, LONG, connected, key, not_connected, patient, token, until};
-use crate::support::{Child, RedisServer, free_port, given};
+use super::{Direct, LONG, connected, key, not_connected, patient, started, token, until};
+use crate::support::{Child, RedisServer, free_port, given, needed, says};
 
 const FULL: [&str; 4] = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
 const ALWAYS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 async fn check(server: &RedisServer) -> Findings {
-    let store = patient(&server.url());
-    store.check().await.unwrap()
+    patient(&server.url()).check().await.unwrap()
 }
 
 fn risks(findings: &Findings) -> Vec<Risk> {
@@ -25,39 +23,35 @@ fn risks(findings: &Findings) -> Vec<Risk> {
     risks.collect()
 }
 
-#[tokio::test]
-async fn a_server_that_forgets_nothing_has_no_findings() {
-    let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
-        return;
-    };
-    let findings = check(&server).await;
-    assert_eq!(risks(&findings), []);
-    assert_eq!(findings.servers, 1);
-    findings.strict().unwrap();
+fn not_durable(findings: Findings) -> StoreError {
+    let error = findings.strict().unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::NotDurable);
+    error
 }
 
 #[tokio::test]
 async fn each_setting_is_reported_with_its_risk() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    assert_eq!(
-        risks(&check(&server).await),
-        [Risk::NoAppendOnlyFile, Risk::NoMemoryLimit]
-    );
-    let mut direct = Direct::to(&server.url()).await;
-    let _: () = direct.say("CONFIG SET maxmemory 64mb appendonly yes").await;
+    let (server, _, mut direct) = needed!(started(&[]).await);
+    let findings = check(&server).await;
+    assert_eq!(findings.servers, 1);
+    let by_default = [Risk::NoAppendOnlyFile, Risk::NoMemoryLimit];
+    assert_eq!(risks(&findings), by_default);
+    direct
+        .tell("CONFIG SET maxmemory 64mb appendonly yes")
+        .await;
     let findings = check(&server).await;
     assert_eq!(risks(&findings), [Risk::FlushedEverySecond]);
     // At most one second is lost, and only where the machine fails: reported, not refused.
     findings.strict().unwrap();
-    let _: () = direct.say("CONFIG SET appendfsync no").await;
+    direct.tell("CONFIG SET appendfsync no").await;
     assert_eq!(risks(&check(&server).await), [Risk::FlushedBySystem]);
-    let _: () = direct.say("CONFIG SET appendfsync always").await;
-    assert_eq!(risks(&check(&server).await), []);
+    direct.tell("CONFIG SET appendfsync always").await;
+    let findings = check(&server).await;
+    assert_eq!(risks(&findings), []);
+    findings.strict().unwrap();
     // Everything at once, the gravest first; each finding has its advice.
-    let _: () = direct
-        .say("CONFIG SET appendonly no maxmemory-policy volatile-lru")
+    direct
+        .tell("CONFIG SET appendonly no maxmemory-policy volatile-lru")
         .await;
     let findings = check(&server).await;
     let words: Vec<_> = findings.found.iter().map(ToString::to_string).collect();
@@ -68,8 +62,7 @@ async fn each_setting_is_reported_with_its_risk() {
             "ids are forgotten when the server ends: set appendonly to yes",
         ]
     );
-    let error = findings.strict().unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::NotDurable);
+    let error = not_durable(findings);
     assert_eq!(
         format!("{error:?}"),
         format!(
@@ -88,60 +81,42 @@ async fn a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber() {
         return;
     }
     let evicts = ["--maxmemory", "64mb", "--maxmemory-policy", "volatile-lru"];
-    let Some(server) = RedisServer::start(&[&evicts[..], &ALWAYS].concat()) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[&evicts[..], &ALWAYS].concat()));
     let test = "check::a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber";
     let told = Child::stderr_of(test, &server.url());
     let line = "hookgate: claims on Redis: ids are forgotten when memory is full (maxmemory-policy is volatile-lru): set maxmemory-policy to noeviction";
-    assert_eq!(
-        told.lines().filter(|told| *told == line).count(),
-        1,
-        "{told}"
-    );
+    let lines = told.lines().filter(|told| *told == line);
+    assert_eq!(lines.count(), 1, "{told}");
     assert_eq!(told.matches("claims on Redis").count(), 1, "{told}");
     let mut direct = Direct::to(&server.url()).await;
-    let _: () = direct.say("CONFIG SET maxmemory-policy noeviction").await;
+    direct.tell("CONFIG SET maxmemory-policy noeviction").await;
     let told = Child::stderr_of(test, &server.url());
     assert!(!told.contains("claims on Redis"), "{told}");
 }
 
 #[tokio::test]
 async fn replicas_are_reported_and_refused() {
-    let Some(primary) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
-        return;
-    };
+    let primary = needed!(RedisServer::start(&[FULL, ALWAYS].concat()));
     let port = primary.server.address.port().to_string();
     let follows = ["--replicaof", "127.0.0.1", &port];
     let replica = RedisServer::start(&[&FULL[..], &ALWAYS, &follows].concat()).unwrap();
-    let findings = until(
-        |findings: &Findings| !risks(findings).is_empty(),
-        || check(&primary),
-    )
-    .await;
+    let has_some = |findings: &Findings| !risks(findings).is_empty();
+    let findings = until(has_some, || check(&primary)).await;
     assert_eq!(risks(&findings), [Risk::Replicated { replicas: 1 }]);
     findings.strict().unwrap();
     let findings = check(&replica).await;
     assert_eq!(risks(&findings)[0], Risk::Replica);
-    assert_eq!(
-        findings.strict().unwrap_err().kind(),
-        StoreErrorKind::NotDurable
-    );
+    not_durable(findings);
 }
 
 /// As on servers of a provider, whose users may not read the settings.
 #[tokio::test]
 async fn what_may_not_be_read_is_said_to_be_unknown() {
-    let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[FULL, ALWAYS].concat()));
     let mut direct = Direct::to(&server.url()).await;
     let user = "ACL SETUSER hooks on >made-up-password ~hookgate:* -@all";
-    let _: () = direct
-        .say(&format!(
-            "{user} +set +get +del +pexpire +pttl +evalsha +eval +info"
-        ))
-        .await;
+    let rights = "+set +get +del +pexpire +pttl +evalsha +eval +info";
+    direct.tell(&format!("{user} {rights}")).await;
     let url = format!("redis://hooks:made-up-password@{}", server.server.address);
     let store = patient(&url);
     let findings = store.check().await.unwrap();
@@ -160,23 +135,18 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
     assert_eq!(store.release(&event, holder).await.unwrap(), Held);
     assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
     assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
-    let _: () = direct.say("ACL SETUSER hooks +config|get").await;
+    direct.tell("ACL SETUSER hooks +config|get").await;
     assert_eq!(risks(&store.check().await.unwrap()), []);
 
-    let _: () = direct.say("ACL SETUSER hooks -info").await;
+    direct.tell("ACL SETUSER hooks -info").await;
     let findings = store.check().await.unwrap();
     assert_eq!(risks(&findings), [unread("INFO")]);
-    assert_eq!(
-        findings.strict().unwrap_err().kind(),
-        StoreErrorKind::NotDurable
-    );
+    not_durable(findings);
 }
 
 #[tokio::test]
 async fn a_user_who_may_not_claim_is_found_by_the_check() {
-    let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[FULL, ALWAYS].concat()));
     let mut direct = Direct::to(&server.url()).await;
     const ALL: [&str; 7] = ["set", "get", "del", "pexpire", "pttl", "evalsha", "eval"];
     let mut checked = async |user: &str, keys: &str, rights: &[&str], flushes: bool| {
@@ -184,9 +154,9 @@ async fn a_user_who_may_not_claim_is_found_by_the_check() {
         let made = format!(
             "ACL SETUSER {user} on >made-up-password ~{keys} -@all +info +config|get{rights}"
         );
-        let _: () = direct.say(&made).await;
+        direct.tell(&made).await;
         if flushes {
-            let _: () = direct.say("SCRIPT FLUSH").await;
+            direct.tell("SCRIPT FLUSH").await;
         }
         let url = format!("redis://{user}:made-up-password@{}", server.server.address);
         let store = patient(&url);
@@ -205,39 +175,30 @@ async fn a_user_who_may_not_claim_is_found_by_the_check() {
             };
             // Inside a script the server does not say which command it is.
             let words = [left_out, "executing the script can't run"];
-            assert!(
-                words
-                    .iter()
-                    .any(|words| reason.to_lowercase().contains(words)),
-                "{left_out}: {reason}"
-            );
-            let error = findings.strict().unwrap_err();
-            assert_eq!(error.kind(), StoreErrorKind::NotDurable);
-            assert!(error.to_string().contains("refuses claims"), "{error}");
+            let is_named = |words: &&str| reason.to_lowercase().contains(words);
+            assert!(words.iter().any(is_named), "{left_out}: {reason}");
+            let error = not_durable(findings);
+            says(&error, "refuses claims");
         }
     }
     let findings = checked("others", "orders:*", &ALL, false).await;
-    assert!(
-        matches!(&risks(&findings)[..], [Risk::Refused { .. }]),
-        "{findings:?}"
-    );
+    let is_refused = matches!(&risks(&findings)[..], [Risk::Refused { .. }]);
+    assert!(is_refused, "{findings:?}");
     // The probe leaves nothing behind where it is allowed, and a server that is full is none that refuses for good.
     let whole = format!("redis://whole:made-up-password@{}", server.server.address);
     let whole = patient(&whole);
     let is_empty = async || Direct::to(&server.url()).await.say::<u64>("DBSIZE").await;
     until(|keys: &u64| *keys == 0, is_empty).await;
-    let _: () = direct.say("CONFIG SET maxmemory 1").await;
+    direct.tell("CONFIG SET maxmemory 1").await;
     assert_eq!(risks(&whole.check().await.unwrap()), []);
 }
 
 #[tokio::test]
 async fn a_database_that_is_not_there_is_named() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[]));
     let mut direct = Direct::to(&server.url()).await;
     let user = "ACL SETUSER hooks on >made-up-password ~* +@all -select";
-    let _: () = direct.say(user).await;
+    direct.tell(user).await;
     let address = server.server.address;
     for url in [
         format!("redis://{address}/99"),
@@ -245,12 +206,10 @@ async fn a_database_that_is_not_there_is_named() {
     ] {
         let error = not_connected(&url).await;
         assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
-        assert!(error.to_string().contains("no database"), "{error:?}");
+        says(&error, "no database");
         assert!(!format!("{error:?}").contains("made-up-password"));
     }
-    RedisStore::connect(&format!("redis://{address}/1"))
-        .await
-        .unwrap();
+    connected(&format!("redis://{address}/1")).await;
 }
 
 /// A `#` in a password begins the fragment, and what stands before it would be the host.
@@ -264,22 +223,22 @@ async fn a_password_that_must_be_encoded_is_said_to() {
             assert!(!format!("{error:?}").contains(bare), "{error:?}");
         }
     }
-    let Some(server) = RedisServer::start(&["--requirepass", "made#up@password"]) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&["--requirepass", "made#up@password"]));
     let address = server.server.address;
     for taken in ["made%23up%40password", "made%23up@password"] {
-        let url = format!("redis://:{taken}@{address}");
-        connected(&url).await;
+        connected(&format!("redis://:{taken}@{address}")).await;
     }
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the_password() {
-    let url = format!("redis://hooks:made-up-password@127.0.0.1:{}", free_port());
-    let error = not_connected(&url).await;
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
-    assert!(!format!("{error:?}").contains("made-up-password"));
+    let unavailable = async |url: &str| {
+        let error = not_connected(url).await;
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        assert!(!format!("{error:?}").contains("made-up-password"));
+    };
+    let port = free_port();
+    unavailable(&format!("redis://hooks:made-up-password@127.0.0.1:{port}")).await;
     for url in [
         "http://:made-up-password@localhost",
         "made-up-password",
@@ -290,22 +249,15 @@ async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the
         let error = RedisStore::open(url).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
         assert!(
-            !format!("{error:?} {error}").contains("made-up-password"),
+            !format!("{error:?} {error}").contains("made-up"),
             "{error:?}"
         );
     }
-    let Some(server) = RedisServer::start(&["--requirepass", "another"]) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&["--requirepass", "another"]));
     let url = format!("redis://:made-up-password@{}", server.server.address);
-    let error = not_connected(&url).await;
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
-    assert!(!format!("{error:?}").contains("made-up-password"));
+    unavailable(&url).await;
     let shown = format!("{:?}", RedisStore::open(&url).unwrap());
-    assert!(
-        shown.contains(&server.server.address.to_string()),
-        "{shown}"
-    );
+    says(&shown, server.server.address.to_string());
     assert!(!shown.contains("made-up-password"), "{shown}");
 }
 
@@ -331,10 +283,7 @@ async fn remembered_after_a_kill(settings: &[&str]) -> Option<(bool, Findings)> 
             other => panic!("{other:?}"),
         }
     }
-    assert!(
-        remembered == 0 || remembered == events.len(),
-        "{remembered}"
-    );
+    assert!([0, events.len()].contains(&remembered), "{remembered}");
     Some((remembered > 0, findings))
 }
 

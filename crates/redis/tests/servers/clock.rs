@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Claimed::{Fresh, Running},
     dedupe::Ownership::{Held, Lost},
+    dedupe::{ClaimToken, EventKey},
 };
+use hookgate_redis::RedisStore;
 
 use super::{Direct, key, patient, token, until};
-use crate::support::{Folder, RedisServer, Skew};
+use crate::support::{Folder, RedisServer, Skew, done_by, needed};
 
 const HOUR: u64 = 3600;
 const LEASE: Duration = Duration::from_secs(30);
@@ -22,22 +24,30 @@ const SCHEDULE: Duration = Duration::from_secs(26 * HOUR + 36 * 60);
 
 struct Skewed {
     server: RedisServer,
+    store: RedisStore,
     skew: Skew,
     _folder: Folder,
 }
 
 impl Skewed {
-    fn start() -> Option<Self> {
+    /// With an event that is done, and the token that has committed it.
+    async fn start() -> Option<(Self, EventKey, ClaimToken)> {
         let folder = Folder::new();
         let skew = Skew::within(folder.path())?;
         // Redis' own allocator asks for the time before libfaketime can answer; with that of the C library first, it does not.
         let environment = skew.environment(&[c_library()?]);
         let server = RedisServer::start_in(&[], environment)?;
-        Some(Self {
+        let store = patient(&server.url());
+        let (done, by) = (key("done"), token());
+        store.claim(&done, by, LEASE).await.unwrap();
+        store.commit(&done, by, RETAIN).await.unwrap();
+        let skewed = Self {
             server,
+            store,
             skew,
             _folder: folder,
-        })
+        };
+        Some((skewed, done, by))
     }
 
     /// Sets its clock to that of this machine and so much, and waits until it shows.
@@ -64,61 +74,39 @@ fn c_library() -> Option<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_hour_forward_ends_leases_early_and_forgets_nothing_that_is_still_sent() {
-    let Some(skewed) = Skewed::start() else {
-        return;
-    };
-    let store = patient(&skewed.server.url());
-    let (done, by) = (key("done"), token());
-    store.claim(&done, by, LEASE).await.unwrap();
-    store.commit(&done, by, RETAIN).await.unwrap();
+    let (skewed, done, by) = needed!(Skewed::start().await);
+    let store = &skewed.store;
+    let claim = async |event| store.claim(event, token(), LEASE).await.unwrap();
     let (running, holder, successor) = (key("running"), token(), token());
     store.claim(&running, holder, LEASE).await.unwrap();
 
     skewed.set(HOUR as i64).await;
     // A second run may begin while the first is under way; only one of them can commit.
-    assert_eq!(
-        store.claim(&running, successor, LEASE).await.unwrap(),
-        Fresh
-    );
+    let second = store.claim(&running, successor, LEASE).await;
+    assert_eq!(second.unwrap(), Fresh);
     assert_eq!(store.renew(&running, holder, LEASE).await.unwrap(), Lost);
     assert_eq!(store.commit(&running, holder, RETAIN).await.unwrap(), Lost);
-    assert_eq!(
-        store.commit(&running, successor, RETAIN).await.unwrap(),
-        Held
-    );
+    let committed = store.commit(&running, successor, RETAIN).await;
+    assert_eq!(committed.unwrap(), Held);
     // A done event is remembered an hour less, which is far beyond the last retry.
-    assert_eq!(
-        store.claim(&done, token(), LEASE).await.unwrap(),
-        Done {
-            body_mark: by.body_mark()
-        }
-    );
+    assert_eq!(claim(&done).await, done_by(by));
     skewed.set(HOUR as i64 + SCHEDULE.as_secs() as i64).await;
-    assert_eq!(
-        store.claim(&done, token(), LEASE).await.unwrap(),
-        Done {
-            body_mark: by.body_mark()
-        }
-    );
+    assert_eq!(claim(&done).await, done_by(by));
     skewed.set(RETAIN.as_secs() as i64 + 60).await;
-    assert_eq!(store.claim(&done, token(), LEASE).await.unwrap(), Fresh);
+    assert_eq!(claim(&done).await, Fresh);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released() {
-    let Some(skewed) = Skewed::start() else {
-        return;
-    };
-    let store = patient(&skewed.server.url());
-    let (done, by) = (key("done"), token());
-    store.claim(&done, by, LEASE).await.unwrap();
-    store.commit(&done, by, RETAIN).await.unwrap();
+    let (skewed, done, by) = needed!(Skewed::start().await);
+    let store = &skewed.store;
+    let claim = async |event| store.claim(event, token(), LEASE).await.unwrap();
     let (renewed, lost, holder) = (key("renewed"), key("lost"), token());
     store.claim(&renewed, holder, LEASE).await.unwrap();
     store.claim(&lost, holder, LEASE).await.unwrap();
 
     skewed.set(-(HOUR as i64)).await;
-    let left = async |event| match store.claim(event, token(), LEASE).await.unwrap() {
+    let left = async |event| match claim(event).await {
         Running { retry_after } => retry_after,
         other => panic!("{other:?}"),
     };
@@ -128,12 +116,7 @@ async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released
     assert_eq!(store.renew(&renewed, holder, LEASE).await.unwrap(), Held);
     assert!(left(&renewed).await <= LEASE);
     assert_eq!(store.commit(&renewed, holder, RETAIN).await.unwrap(), Held);
-    assert_eq!(
-        store.claim(&done, token(), LEASE).await.unwrap(),
-        Done {
-            body_mark: by.body_mark()
-        }
-    );
+    assert_eq!(claim(&done).await, done_by(by));
     skewed.set(60).await;
-    assert_eq!(store.claim(&lost, token(), LEASE).await.unwrap(), Fresh);
+    assert_eq!(claim(&lost).await, Fresh);
 }

@@ -8,12 +8,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Claimed::{Fresh, Running},
     dedupe::Ownership::Held,
     dedupe::StoreErrorKind,
 };
-use hookgate_redis::RedisStore;
-use hookgate_redis::Risk;
+use hookgate_redis::{RedisStore, Risk};
 use redis::RedisResult;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
@@ -22,7 +21,7 @@ use tokio::task::coop;
 
 use super::conformance::assert_kept;
 use super::{Direct, LONG, key, patient, token, until};
-use crate::support::{RedisServer, free_port, program};
+use crate::support::{RedisServer, done_by, free_port, needed, program, says};
 
 struct Cluster {
     nodes: Vec<RedisServer>,
@@ -35,21 +34,14 @@ impl Cluster {
         for _ in 0..3 {
             // By default the nodes talk to each other 10,000 above their port, which may be no port any more.
             let bus = free_port().to_string();
-            nodes.push(RedisServer::start(&[
-                "--cluster-enabled",
-                "yes",
-                "--cluster-port",
-                &bus,
-                "--cluster-node-timeout",
-                "2000",
-                "--cluster-require-full-coverage",
-                "no",
-                "--appendonly",
-                "yes",
-                // With `everysec` a node that is killed while it flushes loses the writes that it has answered meanwhile.
-                "--appendfsync",
-                "always",
-            ])?);
+            let settings = format!(
+                "--cluster-enabled yes --cluster-port {bus} --cluster-node-timeout 2000 --cluster-require-full-coverage no --appendonly yes"
+            );
+            // With `everysec` a node that is killed while it flushes loses the writes that it has answered meanwhile.
+            let settings = settings + " --appendfsync always";
+            nodes.push(RedisServer::start(
+                &settings.split(' ').collect::<Vec<_>>(),
+            )?);
         }
         let mut create = Command::new(cli);
         create.args(["--cluster", "create"]);
@@ -63,17 +55,13 @@ impl Cluster {
 
     async fn wait_until_ready(&self) {
         for node in &self.nodes {
-            until(
-                |info: &RedisResult<String>| {
-                    info.as_ref().is_ok_and(|info| {
-                        info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
-                    })
-                },
-                // A node that begins anew may still be reading its data.
-                async || Direct::to(&node.url()).await.ask("CLUSTER INFO").await,
-            )
-            .await
-            .unwrap();
+            let is_ready = |info: &RedisResult<String>| {
+                let says = |words: &str| info.as_ref().is_ok_and(|info| info.contains(words));
+                says("cluster_state:ok") && says("cluster_slots_ok:16384")
+            };
+            // A node that begins anew may still be reading its data.
+            let ask = async || Direct::to(&node.url()).await.ask("CLUSTER INFO").await;
+            until(is_ready, ask).await.unwrap();
         }
     }
 
@@ -89,9 +77,7 @@ impl Cluster {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_contract_is_kept_on_a_cluster() {
-    let Some(cluster) = Cluster::start().await else {
-        return;
-    };
+    let cluster = needed!(Cluster::start().await);
     let store = cluster.store(Duration::from_secs(10)).await;
     assert_kept(store.with_call_limit(Duration::from_secs(10))).await;
     // Each node had its share.
@@ -104,9 +90,7 @@ async fn the_contract_is_kept_on_a_cluster() {
 // fault C16: one node of a cluster is taken for all of it, and nobody is told
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_checked_node_by_node_and_comes_back() {
-    let Some(mut cluster) = Cluster::start().await else {
-        return;
-    };
+    let mut cluster = needed!(Cluster::start().await);
     let store = cluster.store(Duration::from_millis(500)).await;
     let findings = store.check().await.unwrap();
     assert_eq!(findings.servers, 3);
@@ -114,11 +98,8 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let limits = limits.filter(|one| one.risk == Risk::NoMemoryLimit);
     let mut named: Vec<_> = limits.map(|one| one.server.clone().unwrap()).collect();
     named.sort();
-    let mut nodes: Vec<_> = cluster
-        .nodes
-        .iter()
-        .map(|node| node.server.address.to_string())
-        .collect();
+    let nodes = cluster.nodes.iter();
+    let mut nodes: Vec<_> = nodes.map(|node| node.server.address.to_string()).collect();
     nodes.sort();
     assert_eq!(named, nodes);
     findings.strict().unwrap();
@@ -127,33 +108,30 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let found = alone.check().await.unwrap();
     assert_eq!(found.found[0].risk, Risk::OneNode { primaries: 3 });
     let error = found.strict().unwrap_err();
-    assert!(format!("{error:?}").contains("ClusterClient"), "{error:?}");
+    says(format!("{error:?}"), "ClusterClient");
     let mut refused = 0;
     for number in 0..30 {
-        let claimed = alone
-            .claim(&key(&format!("alone-{number}")), token(), LONG)
-            .await;
+        let event = key(&format!("alone-{number}"));
+        let claimed = alone.claim(&event, token(), LONG).await;
         refused += usize::from(claimed.is_err());
     }
     assert!((1..30).contains(&refused), "{refused}");
     // One of them alone.
     let mut odd = Direct::to(&cluster.nodes[1].url()).await;
-    let _: () = odd
-        .say("CONFIG SET maxmemory 64mb maxmemory-policy allkeys-random")
+    odd.tell("CONFIG SET maxmemory 64mb maxmemory-policy allkeys-random")
         .await;
     let error = store.check().await.unwrap().strict().unwrap_err();
     let odd = cluster.nodes[1].server.address.to_string();
-    assert!(format!("{error:?}").contains(&odd), "{error:?}");
+    says(format!("{error:?}"), &odd);
 
-    let events: Vec<_> = (0..60)
-        .map(|number| (key(&number.to_string()), token()))
-        .collect();
+    let events = (0..60).map(|number| (key(&number.to_string()), token()));
+    let events: Vec<_> = events.collect();
     for (event, holder) in &events {
         let claimed = until(Result::is_ok, || store.claim(event, *holder, LONG)).await;
         assert_eq!(claimed.unwrap(), Fresh);
     }
     for node in &cluster.nodes {
-        let _: () = Direct::to(&node.url()).await.say("SCRIPT FLUSH").await;
+        Direct::to(&node.url()).await.tell("SCRIPT FLUSH").await;
     }
     for (event, _) in &events {
         let copy = token();
@@ -166,30 +144,23 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let mut lost = Direct::to(&cluster.nodes[0].url()).await;
     let mut of_lost = Vec::new();
     for (event, _) in &events {
-        let is_there: RedisResult<u64> = lost
-            .ask(&format!("EXISTS hookgate:{}", event.to_hex()))
-            .await;
+        let exists = format!("EXISTS hookgate:{}", event.to_hex());
+        let is_there: RedisResult<u64> = lost.ask(&exists).await;
         of_lost.push(is_there.is_ok());
     }
     let share = of_lost.iter().filter(|is_of_lost| **is_of_lost).count();
     assert!((1..60).contains(&share), "{share}");
     cluster.nodes[0].server.kill();
-    let commits = events
-        .iter()
-        .zip(&of_lost)
-        .map(|((event, holder), is_of_lost)| {
-            let store = &store;
-            async move {
-                if *is_of_lost {
-                    let error = store.commit(event, *holder, LONG).await.unwrap_err();
-                    assert_ne!(error.kind(), StoreErrorKind::Full);
-                } else {
-                    let committed =
-                        until(Result::is_ok, || store.commit(event, *holder, LONG)).await;
-                    assert_eq!(committed.unwrap(), Held);
-                }
-            }
-        });
+    let commits = events.iter().zip(&of_lost);
+    let commits = commits.map(async |((event, holder), is_of_lost)| {
+        if *is_of_lost {
+            let error = store.commit(event, *holder, LONG).await.unwrap_err();
+            assert_ne!(error.kind(), StoreErrorKind::Full);
+        } else {
+            let committed = until(Result::is_ok, || store.commit(event, *holder, LONG)).await;
+            assert_eq!(committed.unwrap(), Held);
+        }
+    });
     join_all(commits).await;
     cluster.nodes[0].restart();
     cluster.wait_until_ready().await;
@@ -198,12 +169,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
         assert_eq!(committed.unwrap(), Held);
         let copy = token();
         let claimed = until(Result::is_ok, || store.claim(event, copy, LONG)).await;
-        assert_eq!(
-            claimed.unwrap(),
-            Done {
-                body_mark: holder.body_mark()
-            }
-        );
+        assert_eq!(claimed.unwrap(), done_by(holder));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The example `shared_claims`, twice over one Redis.
 
 use crate::process::{Example, own_secret, row_created};
-use crate::support::{Certificates, RedisServer, free_port};
+use crate::support::{Certificates, RedisServer, free_port, needed, says};
 
 fn start(redis: &str) -> Example {
     Example::start(
@@ -12,10 +12,8 @@ fn start(redis: &str) -> Example {
 
 #[test]
 fn two_replicas_share_their_claims_and_outlive_redis_and_themselves() {
-    let Some(mut server) = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"])
-    else {
-        return;
-    };
+    let always = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut server = needed!(RedisServer::start(&always));
     let (mut first, mut second) = (start(&server.url()), start(&server.url()));
     first.line_with("redis: memory has no limit");
     let body = row_created("evt_1", "{}");
@@ -42,45 +40,32 @@ fn two_replicas_share_their_claims_and_outlive_redis_and_themselves() {
 
 #[test]
 fn it_says_why_it_does_not_start() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[]));
     let secret = ("WEBHOOK_SECRET", own_secret());
     let (url, strict) = (server.url(), ("STRICT", "1"));
     let refused = Example::refused("shared_claims", &[secret, strict, ("REDIS_URL", &url)]);
-    assert!(refused.contains("set appendonly to yes"), "{refused}");
+    says(&refused, "set appendonly to yes");
     let nobody = format!("redis://127.0.0.1:{}", free_port());
     let refused = Example::refused("shared_claims", &[secret, ("REDIS_URL", &nobody)]);
-    assert!(refused.contains("Redis can't be reached"), "{refused}");
+    says(&refused, "Redis can't be reached");
 }
 
 /// The URL is all that decides: the example has no line for servers without TLS, and another one for those with it.
 #[test]
 fn the_example_speaks_tls_where_its_url_asks_for_it() {
     let certificates = Certificates::new();
-    let Some(redis) = certificates.redis() else {
-        return;
-    };
+    let redis = needed!(certificates.redis());
     let authority = certificates.path("authority.pem");
     let url = format!("rediss://localhost:{}", redis.server.address.port());
-    let example = Example::start(
-        "shared_claims",
-        &[
-            ("WEBHOOK_SECRET", own_secret()),
-            ("REDIS_URL", &url),
-            ("SSL_CERT_FILE", &authority),
-        ],
-    );
+    let variables = [
+        ("WEBHOOK_SECRET", own_secret()),
+        ("REDIS_URL", &url),
+        ("SSL_CERT_FILE", &authority),
+    ];
+    let example = Example::start("shared_claims", &variables);
+    let deliver = || example.deliver(own_secret(), &row_created("evt_1", "{}"));
     // Handshakes take a busy machine long.
-    let mut answers = (0..100).map(|_| {
-        example
-            .deliver(own_secret(), &row_created("evt_1", "{}"))
-            .status
-    });
+    let mut answers = (0..100).map(|_| deliver().status);
     assert_eq!(answers.find(|status| *status != 503), Some(204));
-    assert!(
-        example
-            .deliver(own_secret(), &row_created("evt_1", "{}"))
-            .is_replay()
-    );
+    assert!(deliver().is_replay());
 }

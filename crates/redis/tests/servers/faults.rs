@@ -4,19 +4,17 @@ use std::time::{Duration, Instant};
 
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh},
+    dedupe::Claimed::Fresh,
     dedupe::Ownership::{Held, Lost},
-    dedupe::StoreErrorKind,
+    dedupe::{StoreError, StoreErrorKind},
 };
 use hookgate_redis::RedisStore;
 
-use super::{Direct, LONG, connected, key, patient, token, until};
-use crate::support::{Fault, Proxy, RedisServer};
+use super::{Direct, LONG, connected, found, key, refusal, started, token, until};
+use crate::support::{Fault, Proxy, RedisServer, done_by, needed, once_within};
 
-/// A call takes 900 ms at most. The rest is for a busy machine, which may need more than that too:
-/// then the next round counts. A call without a limit takes longer in each.
+/// A call takes 900 ms at most. The rest is for a busy machine.
 const SOON: Duration = Duration::from_secs(3);
-const ROUNDS: u32 = 10;
 
 /// A store behind a proxy, with its scripts known.
 async fn behind(proxy: &Proxy) -> RedisStore {
@@ -31,25 +29,27 @@ async fn behind(proxy: &Proxy) -> RedisStore {
     store
 }
 
+/// A server, and such a store behind a proxy.
+async fn behind_proxy(settings: &[&str]) -> Option<(RedisServer, Proxy, RedisStore)> {
+    let server = RedisServer::start(settings)?;
+    let proxy = Proxy::before(server.server.address);
+    let store = behind(&proxy).await;
+    Some((server, proxy, store))
+}
+
 /// Checks that the store works again, without help from outside.
 async fn recovered<S: DedupeStore>(store: &S) {
     let (event, token) = (key("recovered"), token());
-    until(Result::is_ok, || store.claim(&event, token, LONG))
-        .await
-        .unwrap();
-    until(Result::is_ok, || store.release(&event, token))
-        .await
-        .unwrap();
+    let claimed = until(Result::is_ok, || store.claim(&event, token, LONG));
+    claimed.await.unwrap();
+    let released = until(Result::is_ok, || store.release(&event, token));
+    released.await.unwrap();
 }
 
 // fault C4: a call whose reply was lost is not asked again, or a repeated commit is lost
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_whose_answer_was_lost_can_be_repeated() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let proxy = Proxy::before(server.server.address);
-    let store = behind(&proxy).await;
+    let (_server, proxy, store) = needed!(behind_proxy(&[]).await);
     // Where it is closed, the error comes at once; where it stands, when the time for an answer is over.
     for (fault, kind) in [
         (Fault::CloseOnReply, StoreErrorKind::Unavailable),
@@ -75,17 +75,11 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
         }
         lost_then!(store.renew(&event, holder, LONG), Held);
         lost_then!(store.commit(&event, holder, LONG), Held);
-        let claimed = store.claim(&event, token(), LONG).await.unwrap();
-        assert_eq!(
-            claimed,
-            Done {
-                body_mark: holder.body_mark()
-            }
-        );
+        assert_eq!(found(&store, &event).await, done_by(holder));
         let (event, holder) = (key(&format!("{fault:?}, released")), token());
         assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
         lost_then!(store.release(&event, holder), Lost);
-        assert_eq!(store.claim(&event, token(), LONG).await.unwrap(), Fresh);
+        assert_eq!(found(&store, &event).await, Fresh);
     }
 }
 
@@ -93,60 +87,41 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
 /// after a quarter of an hour, `ConnectionManager` when the system does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_broke_without_a_signal_is_replaced() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let proxy = Proxy::before(server.server.address);
-    let store = behind(&proxy).await;
-    let mut fastest = Duration::MAX;
-    for _ in 0..ROUNDS {
+    let (_server, proxy, store) = needed!(behind_proxy(&[]).await);
+    once_within(SOON, "a dead connection", async |_| {
         proxy.kill_standing();
         let before = Instant::now();
-        let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::TimedOut);
-        fastest = fastest.min(before.elapsed());
+        assert_eq!(refusal(&store).await, StoreErrorKind::TimedOut);
+        let took = before.elapsed();
         recovered(&store).await;
-        if fastest < SOON {
-            break;
-        }
-    }
-    assert!(fastest < SOON, "{fastest:?}");
+        took
+    })
+    .await;
 }
 
 /// No call waits as long as the connection would: neither one with a limit of its own nor one that is dropped with its request.
 // fault C8: a connection that died in silence is kept, where its callers wait less than it would
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_broke_without_a_signal_is_replaced_while_no_call_waits() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let (hasty, dropped) = (
-        Proxy::before(server.server.address),
-        Proxy::before(server.server.address),
-    );
+    let server = needed!(RedisServer::start(&[]));
+    let [hasty, dropped] = [(); 2].map(|()| Proxy::before(server.server.address));
     let limited = async {
-        let store = behind(&hasty)
-            .await
-            .with_call_limit(Duration::from_millis(300));
+        let store = behind(&hasty).await;
+        let store = store.with_call_limit(Duration::from_millis(300));
         hasty.kill_standing();
-        let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::TimedOut);
+        assert_eq!(refusal(&store).await, StoreErrorKind::TimedOut);
         recovered(&store).await;
     };
     let dropped = async {
         let store = behind(&dropped).await.with_prefix("dropped:");
         dropped.kill_standing();
         let (event, token) = (key("dropped"), token());
-        until(
-            |waited| matches!(waited, Ok(Ok(_))),
-            || {
-                let dropped = store.claim(&event, token, LONG);
-                tokio::time::timeout(Duration::from_millis(300), dropped)
-            },
-        )
-        .await
-        .unwrap()
-        .unwrap();
+        let claim = || {
+            let dropped = store.claim(&event, token, LONG);
+            tokio::time::timeout(Duration::from_millis(300), dropped)
+        };
+        let claimed = until(|waited| matches!(waited, Ok(Ok(_))), claim).await;
+        claimed.unwrap().unwrap();
     };
     tokio::join!(limited, dropped);
 }
@@ -154,11 +129,7 @@ async fn a_connection_that_broke_without_a_signal_is_replaced_while_no_call_wait
 /// Answers to calls that were dropped go to no other call.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_answer_of_a_dropped_call_reaches_no_other_call() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let proxy = Proxy::before(server.server.address);
-    let store = behind(&proxy).await;
+    let (_server, proxy, store) = needed!(behind_proxy(&[]).await);
     let taken = proxy.taken();
     let mut done = Vec::new();
     for number in 0..50 {
@@ -179,13 +150,8 @@ async fn the_answer_of_a_dropped_call_reaches_no_other_call() {
             let _ = tokio::time::timeout(limit, dropped).await;
         }
         assert_eq!(store.claim(&fresh, own, LONG).await.unwrap(), Fresh);
-        let claimed = store.claim(event, own, LONG).await.unwrap();
-        assert_eq!(
-            claimed,
-            Done {
-                body_mark: holder.body_mark()
-            }
-        );
+        let claimed = store.claim(event, own, LONG).await;
+        assert_eq!(claimed.unwrap(), done_by(holder));
         assert_eq!(store.commit(&fresh, own, LONG).await.unwrap(), Held);
     }
     assert_eq!(proxy.taken(), taken, "on the same connection");
@@ -196,11 +162,7 @@ async fn the_answer_of_a_dropped_call_reaches_no_other_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected() {
     let settings = ["--busy-reply-threshold", "1", "--save", "3600 1"];
-    let Some(server) = RedisServer::start(&settings) else {
-        return;
-    };
-    let proxy = Proxy::before(server.server.address);
-    let store = behind(&proxy).await;
+    let (server, proxy, store) = needed!(behind_proxy(&settings).await);
     let mut direct = Direct::to(&server.url()).await;
     let (event, holder) = (key("event"), token());
     store.claim(&event, holder, LONG).await.unwrap();
@@ -220,26 +182,24 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
         }
     };
 
-    let _: () = direct.say("CONFIG SET min-replicas-to-write 1").await;
+    direct.tell("CONFIG SET min-replicas-to-write 1").await;
     refused("NOREPLICAS").await;
-    let _: () = direct.say("CONFIG SET min-replicas-to-write 0").await;
+    direct.tell("CONFIG SET min-replicas-to-write 0").await;
 
     // A snapshot can't be written, as on a full disk: then Redis takes no writes by default.
     std::fs::create_dir(server.folder().join("dump.rdb")).unwrap();
     let _: redis::Value = direct.say("BGSAVE").await;
-    until(
-        |info: &String| info.contains("rdb_last_bgsave_status:err"),
-        async || {
-            Direct::to(&server.url())
-                .await
-                .say("INFO persistence")
-                .await
-        },
-    )
-    .await;
+    let has_failed = |info: &String| info.contains("rdb_last_bgsave_status:err");
+    let ask = async || {
+        Direct::to(&server.url())
+            .await
+            .say("INFO persistence")
+            .await
+    };
+    until(has_failed, ask).await;
     refused("MISCONF").await;
-    let _: () = direct
-        .say("CONFIG SET stop-writes-on-bgsave-error no")
+    direct
+        .tell("CONFIG SET stop-writes-on-bgsave-error no")
         .await;
 
     // The script of another client does not end.
@@ -251,18 +211,10 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
         script.query_async::<()>(&mut other.0).await
     });
     let (one, asking) = (key("asking"), token());
-    until(
-        |asked: &Result<_, hookgate::dedupe::StoreError>| {
-            asked.as_ref().is_err_and(|error| {
-                let source = std::error::Error::source(error).map(ToString::to_string);
-                source.is_some_and(|source| source.contains("BUSY"))
-            })
-        },
-        || store.renew(&one, asking, LONG),
-    )
-    .await
-    .unwrap_err();
-    let _: () = direct.say("SCRIPT KILL").await;
+    let is_busy = |asked: &Result<_, StoreError>| format!("{asked:?}").contains("BUSY");
+    let asked = until(is_busy, || store.renew(&one, asking, LONG)).await;
+    asked.unwrap_err();
+    direct.tell("SCRIPT KILL").await;
     endless.await.unwrap().unwrap_err();
 
     assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
@@ -273,57 +225,44 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
 // fault C5: a call has no limit of time, or each of its statements has its own
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_out_of_reach_is_found_again() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&[]));
     let fails = async |fault: Fault, expected: Option<StoreErrorKind>| {
         let proxy = Proxy::before(server.server.address);
         let store = behind(&proxy).await.with_prefix(&format!("{fault:?}:"));
-        let mut fastest = Duration::MAX;
-        for _ in 0..ROUNDS {
+        once_within(SOON, format!("{fault:?}"), async |_| {
             proxy.set(fault);
             let mut slowest = Duration::ZERO;
             for _ in 0..3 {
                 let before = Instant::now();
-                let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
+                let kind = refusal(&store).await;
                 assert!(
-                    expected.is_none_or(|kind| kind == error.kind()),
-                    "{fault:?}: {error:?}"
+                    expected.is_none_or(|known| known == kind),
+                    "{fault:?}: {kind:?}"
                 );
                 slowest = slowest.max(before.elapsed());
             }
             proxy.set(Fault::None);
             recovered(&store).await;
-            fastest = fastest.min(slowest);
-            if fastest < SOON {
-                break;
-            }
-        }
-        assert!(fastest < SOON, "{fault:?}: {fastest:?}");
+            slowest
+        })
+        .await;
     };
-    let (late, timed_out) = (
-        Fault::Delay(Duration::from_secs(3)),
-        StoreErrorKind::TimedOut,
-    );
-    tokio::join!(
-        fails(Fault::Refuse, None),
-        fails(Fault::HalfOpen, Some(timed_out)),
-        fails(late, Some(timed_out)),
-    );
+    let timed_out = Some(StoreErrorKind::TimedOut);
+    let late = fails(Fault::Delay(Duration::from_secs(3)), timed_out);
+    let half_open = fails(Fault::HalfOpen, timed_out);
+    tokio::join!(fails(Fault::Refuse, None), half_open, late);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_down_or_paused_is_used_again() {
-    let (Some(mut server), Some(paused)) = (RedisServer::start(&[]), RedisServer::start(&[]))
-    else {
-        return;
-    };
+    let mut server = needed!(RedisServer::start(&[]));
+    let paused = needed!(RedisServer::start(&[]));
     let goes_down = async {
         let store = connected(&server.url()).await;
         recovered(&store).await;
         server.server.kill();
         for _ in 0..3 {
-            store.claim(&key("event"), token(), LONG).await.unwrap_err();
+            refusal(&store).await;
         }
         server.restart();
         recovered(&store).await;
@@ -333,8 +272,7 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
         recovered(&store).await;
         paused.server.signal("STOP");
         for _ in 0..3 {
-            let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-            assert_eq!(error.kind(), StoreErrorKind::TimedOut);
+            assert_eq!(refusal(&store).await, StoreErrorKind::TimedOut);
         }
         paused.server.signal("CONT");
         recovered(&store).await;
@@ -342,59 +280,22 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
     tokio::join!(goes_down, pauses);
 }
 
-/// The login fails for a while, as where a password is changed on the server before it is on its clients' side again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_failed_is_tried_again() {
-    let password = ["--requirepass", "made-up-password"];
-    let Some(mut server) = RedisServer::start(&password) else {
-        return;
-    };
-    let url = format!("redis://:made-up-password@{}", server.server.address);
-    let store = connected(&url).await;
-    recovered(&store).await;
-    server.restart_with(&["--requirepass", "another"]);
-    let (event, holder) = (key("event"), token());
-    // The first calls find the old connection closed; then the login is refused.
-    until(
-        |answered: &Result<_, hookgate::dedupe::StoreError>| {
-            let error = format!("{:?}", answered.as_ref().unwrap_err());
-            assert!(!error.contains("made-up-password"));
-            error.contains("AuthenticationFailed") || error.contains("WRONGPASS")
-        },
-        || store.claim(&event, holder, LONG),
-    )
-    .await
-    .unwrap_err();
-    server.restart_with(&password);
-    recovered(&store).await;
-}
-
 /// As after a failover, where the name now resolves to another server: the connection to the old one is given up.
 // fault C12: after a failover, each connection to the old server costs a call
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_became_a_replica_is_left() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let proxy = Proxy::before(server.server.address);
-    let store = behind(&proxy).await;
+    let (server, proxy, store) = needed!(behind_proxy(&[]).await);
     let mut direct = Direct::to(&server.url()).await;
     let before = proxy.taken();
-    let _: () = direct.say("REPLICAOF 127.0.0.1 1").await;
+    direct.tell("REPLICAOF 127.0.0.1 1").await;
     for _ in 0..50 {
-        let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        assert_eq!(refusal(&store).await, StoreErrorKind::Unavailable);
     }
-    let (event, token) = (key("event"), token());
-    until(
-        |_: &Result<_, _>| proxy.taken() > before,
-        || store.claim(&event, token, LONG),
-    )
-    .await
-    .unwrap_err();
+    let is_left = |_: &_| proxy.taken() > before;
+    until(is_left, || refusal(&store)).await;
     // Not one a call.
     assert!(proxy.taken() - before < 25, "{}", proxy.taken() - before);
-    let _: () = direct.say("REPLICAOF NO ONE").await;
+    direct.tell("REPLICAOF NO ONE").await;
     recovered(&store).await;
 }
 
@@ -402,27 +303,19 @@ async fn a_server_that_became_a_replica_is_left() {
 /// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done() {
-    let Some(mut server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let store = patient(&server.url());
+    let (mut server, store, mut direct) = needed!(started(&[]).await);
     let (event, holder) = (key("event"), token());
     store.claim(&event, holder, LONG).await.unwrap();
     store.commit(&event, holder, LONG).await.unwrap();
-    let mut direct = Direct::to(&server.url()).await;
     for number in 0..2_000 {
-        let _: () = direct.say(&format!("SET other-{number} value")).await;
+        direct.tell(&format!("SET other-{number} value")).await;
     }
-    let _: () = direct.say("SAVE").await;
+    direct.tell("SAVE").await;
     // Three milliseconds for each key, and a look at the connections now and then.
-    server.restart_with(&[
-        "--key-load-delay",
-        "3000",
-        "--loading-process-events-interval-bytes",
-        "1024",
-    ]);
+    let slow = "--key-load-delay 3000 --loading-process-events-interval-bytes 1024";
+    server.restart_with(&slow.split(' ').collect::<Vec<_>>());
     let claimed = async || store.claim(&event, token(), LONG).await;
-    let reads = |claimed: &Result<_, hookgate::dedupe::StoreError>| {
+    let reads = |claimed: &Result<_, StoreError>| {
         let Err(error) = claimed else {
             panic!("it was to read for longer");
         };
@@ -431,34 +324,42 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
     let refused = until(reads, claimed).await.unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
     let known = until(Result::is_ok, claimed).await.unwrap();
-    assert_eq!(
-        known,
-        Done {
-            body_mark: holder.body_mark()
-        }
-    );
+    assert_eq!(known, done_by(holder));
 }
 
-/// An operator sets a password, and takes it back: calls fail meanwhile, and the store comes back by itself.
+/// An operator sets a password, or another one, before the clients have it, and takes it back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_login_that_the_server_begins_to_require_is_an_error_until_it_no_longer_does() {
-    let Some(server) = RedisServer::start(&[]) else {
-        return;
-    };
-    let store = connected(&server.url()).await;
-    recovered(&store).await;
-    let mut direct = Direct::to(&server.url()).await;
-    let _: () = direct.say("CONFIG SET requirepass made_up").await;
-    let _: u64 = direct.say("CLIENT KILL TYPE normal SKIPME yes").await;
-    let refused = until(
-        |claimed: &Result<_, hookgate::dedupe::StoreError>| {
-            let text = format!("{claimed:?}");
-            text.contains("NOAUTH") || text.contains("uthentication")
-        },
-        async || store.claim(&key("event"), token(), LONG).await,
-    )
-    .await;
-    assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Unavailable);
-    let _: () = direct.say("CONFIG SET requirepass ").await;
-    recovered(&store).await;
+async fn a_login_that_the_server_refuses_is_an_error_until_it_takes_it_again() {
+    for (password, refused) in [
+        ("", ["NOAUTH", "uthentication"]),
+        ("made-up-password", ["WRONGPASS", "AuthenticationFailed"]),
+    ] {
+        let server = needed!(RedisServer::start(&[]));
+        let mut direct = Direct::to(&server.url()).await;
+        direct
+            .tell(&format!("CONFIG SET requirepass {password}"))
+            .await;
+        let login = if password.is_empty() {
+            ""
+        } else {
+            ":made-up-password@"
+        };
+        let store = connected(&format!("redis://{login}{}", server.server.address)).await;
+        recovered(&store).await;
+        direct.tell("CONFIG SET requirepass another").await;
+        let _: u64 = direct.say("CLIENT KILL TYPE normal SKIPME yes").await;
+        // The first calls find the old connection closed; then the login is refused.
+        let is_refused = |claimed: &Result<_, StoreError>| {
+            let text = format!("{:?}", claimed.as_ref().unwrap_err());
+            assert!(!text.contains("made-up-password"), "{text}");
+            refused.iter().any(|words| text.contains(words))
+        };
+        let claim = async || store.claim(&key("event"), token(), LONG).await;
+        let error = until(is_refused, claim).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{password:?}");
+        direct
+            .tell(&format!("CONFIG SET requirepass {password}"))
+            .await;
+        recovered(&store).await;
+    }
 }

@@ -13,7 +13,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::dedupe::{ClaimToken, EventKey, StoreError, StoreErrorKind};
+use hookgate::DedupeStore;
+use hookgate::dedupe::{ClaimToken, Claimed, EventKey, StoreError, StoreErrorKind};
 use hookgate_redis::{Connection, RedisStore};
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult};
@@ -37,6 +38,8 @@ mod tls;
 mod process;
 #[allow(dead_code)]
 mod support;
+
+use support::RedisServer;
 
 /// Of leases and retentions that no test outlasts.
 const LONG: Duration = Duration::from_secs(600);
@@ -70,6 +73,24 @@ async fn not_connected(url: &str) -> StoreError {
     .await
 }
 
+/// A server with these settings, a patient store on it, and a connection past the store.
+async fn started(settings: &[&str]) -> Option<(RedisServer, RedisStore, Direct)> {
+    let server = RedisServer::start(settings)?;
+    let (store, direct) = (patient(&server.url()), Direct::to(&server.url()).await);
+    Some((server, store, direct))
+}
+
+/// What a claim under another token finds.
+async fn found(store: &impl DedupeStore, event: &EventKey) -> Claimed {
+    store.claim(event, token(), LONG).await.unwrap()
+}
+
+/// The error of a claim.
+async fn refusal(store: &impl DedupeStore) -> StoreErrorKind {
+    let claimed = store.claim(&key("event"), token(), LONG).await;
+    claimed.unwrap_err().kind()
+}
+
 /// A token for a body of its own, so that the mark in a done record tells which token committed it.
 fn token() -> ClaimToken {
     static BODIES: AtomicU64 = AtomicU64::new(0);
@@ -91,6 +112,10 @@ impl Direct {
 
     async fn say<T: FromRedisValue>(&mut self, words: &str) -> T {
         self.ask(words).await.unwrap()
+    }
+
+    async fn tell(&mut self, words: &str) {
+        self.say(words).await
     }
 
     /// As `say`, for a server that may not be ready.

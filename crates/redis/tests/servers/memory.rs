@@ -1,28 +1,24 @@
 //! Memory that is full.
 
-use axum::http::StatusCode;
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Claimed::{Fresh, Running},
     dedupe::Ownership::Held,
     dedupe::StoreErrorKind,
 };
 use hookgate_redis::Risk;
 
-use super::layer::App;
-use super::{Direct, LONG, key, patient, token};
-use crate::support::RedisServer;
+use super::{Direct, LONG, found, key, patient, token};
+use crate::support::{App, RedisServer, done_by, needed, says};
 
 // fault C6: memory that is full keeps a finished run from being recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn full_memory_refuses_new_events_and_forgets_none() {
     let settings = ["--maxmemory", "2mb", "--maxmemory-policy", "noeviction"];
-    let Some(server) = RedisServer::start(&settings) else {
-        return;
-    };
+    let server = needed!(RedisServer::start(&settings));
     let store = patient(&server.url());
     let app = App::on(store.clone());
-    assert_eq!(app.deliver("early").await, StatusCode::NO_CONTENT);
+    assert_eq!(app.deliver("early").await, 204);
     let (running, holder) = (key("running"), token());
     store.claim(&running, holder, LONG).await.unwrap();
 
@@ -41,62 +37,44 @@ async fn full_memory_refuses_new_events_and_forgets_none() {
     };
     assert_eq!(error.kind(), StoreErrorKind::Full, "{error:?}");
     println!("{} ids in 2 MB", done.len());
-    assert_eq!(app.deliver("late").await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(app.deliver("late").await, 503);
     assert_eq!(app.runs(), 1);
 
     // Nothing is forgotten, and runs under way go on: also where the scripts have to be sent again.
-    assert_eq!(app.deliver("early").await, StatusCode::OK);
+    assert_eq!(app.deliver("early").await, 200);
     for (event, by) in &done {
-        let claimed = store.claim(event, token(), LONG).await.unwrap();
-        assert_eq!(
-            claimed,
-            Done {
-                body_mark: by.body_mark()
-            }
-        );
+        assert_eq!(found(&store, event).await, done_by(by));
     }
     let mut direct = Direct::to(&server.url()).await;
-    let _: () = direct.say("CONFIG SET maxmemory 1mb").await;
-    let _: () = direct.say("SCRIPT FLUSH").await;
-    let claimed = store.claim(&running, token(), LONG).await.unwrap();
+    direct.tell("CONFIG SET maxmemory 1mb").await;
+    direct.tell("SCRIPT FLUSH").await;
+    let claimed = found(&store, &running).await;
     assert!(matches!(claimed, Running { .. }));
     assert_eq!(store.renew(&running, holder, LONG).await.unwrap(), Held);
-    let _: () = direct.say("SCRIPT FLUSH").await;
+    direct.tell("SCRIPT FLUSH").await;
     assert_eq!(store.commit(&running, holder, LONG).await.unwrap(), Held);
-    let claimed = store.claim(&running, token(), LONG).await.unwrap();
-    assert_eq!(
-        claimed,
-        Done {
-            body_mark: holder.body_mark()
-        }
-    );
+    assert_eq!(found(&store, &running).await, done_by(holder));
 
     // As soon as there is room, events are taken again.
-    let _: () = direct.say("CONFIG SET maxmemory 8mb").await;
-    assert_eq!(app.deliver("late").await, StatusCode::NO_CONTENT);
+    direct.tell("CONFIG SET maxmemory 8mb").await;
+    assert_eq!(app.deliver("late").await, 204);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_evicts_forgets_and_the_check_says_so() {
     for policy in ["allkeys-lru", "volatile-ttl"] {
         let settings = ["--maxmemory", "3mb", "--maxmemory-policy", policy];
-        let Some(server) = RedisServer::start(&settings) else {
-            return;
-        };
+        let server = needed!(RedisServer::start(&settings));
         let store = patient(&server.url());
         let findings = store.check().await.unwrap();
         let expected = Risk::Evicts {
             policy: policy.to_owned(),
         };
-        assert!(
-            findings
-                .found
-                .iter()
-                .any(|finding| finding.risk == expected)
-        );
+        let mut risks = findings.found.iter().map(|finding| &finding.risk);
+        assert!(risks.any(|risk| *risk == expected));
         let error = findings.strict().unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::NotDurable);
-        assert!(format!("{error:?}").contains(policy), "{error:?}");
+        says(format!("{error:?}"), policy);
 
         // The risk is real: each of more ids than fit is accepted, and many are forgotten.
         let mut commands = redis::pipe();

@@ -1,7 +1,11 @@
 //! Servers, the proxies before them, and children: shared with the tests of the library.
 
+#[path = "../../../../tests/servers/support/app.rs"]
+mod app;
 #[path = "../../../../tests/servers/support/child.rs"]
 mod child;
+#[path = "../../../../tests/servers/support/expect.rs"]
+mod expect;
 #[path = "../../../../tests/servers/support/folder.rs"]
 mod folder;
 #[path = "../../../../tests/servers/support/postgres.rs"]
@@ -19,7 +23,10 @@ mod skew;
 #[path = "../../../../tests/servers/support/tls.rs"]
 mod tls;
 
+pub use app::App;
 pub use child::{Child, given};
+pub(crate) use expect::needed;
+pub use expect::{done_by, once_within, says};
 pub use folder::Folder;
 pub use proxy::{Fault, Proxy};
 pub use race::one_run_in_two_processes;

@@ -9,15 +9,14 @@ use std::time::{Duration, Instant};
 
 use hookgate::{
     DedupeStore,
-    dedupe::Claimed::{Done, Fresh},
+    dedupe::Claimed::Fresh,
     dedupe::Ownership::Held,
     dedupe::{StoreError, StoreErrorKind},
 };
-use hookgate_redis::Connection;
-use hookgate_redis::RedisStore;
+use hookgate_redis::{Connection, RedisStore};
 
-use super::{LONG, key, not_connected, patient, token, until};
-use crate::support::{Certificates, Fault, Proxy};
+use super::{LONG, found, key, not_connected, patient, token, until};
+use crate::support::{Certificates, Fault, Folder, Proxy, RedisServer, done_by, needed, says};
 
 /// Claims and commits an event, as another program of the same service sees it afterwards.
 async fn works(store: &RedisStore) {
@@ -25,22 +24,14 @@ async fn works(store: &RedisStore) {
     assert_eq!(store.claim(&event, holder, LONG).await.unwrap(), Fresh);
     assert_eq!(store.renew(&event, holder, LONG).await.unwrap(), Held);
     assert_eq!(store.commit(&event, holder, LONG).await.unwrap(), Held);
-    let found = store.claim(&event, token(), LONG).await.unwrap();
-    assert_eq!(
-        found,
-        Done {
-            body_mark: holder.body_mark()
-        }
-    );
+    assert_eq!(found(store, &event).await, done_by(holder));
 }
 
 // fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     let certificates = Certificates::new();
-    let Some(server) = certificates.redis() else {
-        return;
-    };
+    let server = needed!(certificates.redis());
     let port = server.server.address.port();
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("rediss://{host}:{port}/{}", u8::from(host == "localhost"));
@@ -60,21 +51,20 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     let connection = Connection::new(client).with_connect_limit(LONG);
     works(&RedisStore::on(connection.with_response_limit(LONG)).with_call_limit(LONG)).await;
     // Without TLS nothing is answered.
-    until(
-        |error: &StoreError| error.kind() == StoreErrorKind::Unavailable,
-        async || RedisStore::connect(&server.url()).await.unwrap_err(),
-    )
-    .await;
+    let is_refused = |error: &StoreError| error.kind() == StoreErrorKind::Unavailable;
+    let connect = async || RedisStore::connect(&server.url()).await.unwrap_err();
+    until(is_refused, connect).await;
 }
+
+const SILENT: &str =
+    "the server did not answer the TLS handshake within 500 ms; it may not speak TLS";
 
 /// The text of an error with its sources, which has to name the certificate.
 fn told(error: &StoreError, words: &str) {
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
     let text = error.to_string();
-    assert!(
-        text.contains("certificate") && text.contains(words),
-        "{error:?}"
-    );
+    says(&text, "certificate");
+    says(&text, words);
     assert!(error.source().is_some(), "{error:?}");
 }
 
@@ -83,9 +73,7 @@ fn told(error: &StoreError, words: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_reports_a_refused_certificate() {
     let certificates = Certificates::new();
-    let Some(server) = certificates.redis() else {
-        return;
-    };
+    let server = needed!(certificates.redis());
     let port = server.server.address.port();
     let open = |host| patient(&format!("rediss://{host}:{port}"));
     let unknown = "signed by no authority";
@@ -99,88 +87,74 @@ async fn every_call_reports_a_refused_certificate() {
     ] {
         told(&store.check().await.unwrap_err(), words);
         let begun = Instant::now();
-        let calls: Vec<_> = (0..8)
-            .map(|number| {
-                let store = store.clone().with_call_limit(LONG);
-                tokio::spawn(
-                    async move { store.claim(&key(&number.to_string()), token(), LONG).await },
-                )
-            })
-            .collect();
+        let calls = (0..8).map(|number| {
+            let store = store.clone().with_call_limit(LONG);
+            let event = key(&number.to_string());
+            tokio::spawn(async move { store.claim(&event, token(), LONG).await })
+        });
+        let calls: Vec<_> = calls.collect();
         for call in calls {
             told(&call.await.unwrap().unwrap_err(), words);
         }
         // Redis' own tries alone would go on for longer than any call.
         assert!(begun.elapsed() < LONG / 10, "{words}");
-        told(
-            &store.claim(&key("later"), token(), LONG).await.unwrap_err(),
-            words,
-        );
+        let later = store.claim(&key("later"), token(), LONG).await;
+        told(&later.unwrap_err(), words);
     }
     let url = format!("rediss://localhost:{port}");
     told(&not_connected(&url).await, unknown);
 }
 
-/// The URL of TLS leads to a port without it.
+/// The URL of TLS leads to a port without it, which answers in its own language; or which takes the handshake for the beginning of a
+/// command and waits for its end, as a Redis without TLS does where no byte of the handshake ends a line.
 // fault P8: TLS to a server that answers without it, refuses the handshake or is silent in it, ends as a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
-async fn every_call_reports_a_server_without_tls() {
-    // A server of Redis answers at once only where some byte of the handshake ends a line, so this one stands in for it.
-    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("rediss://127.0.0.1:{}", server.local_addr().unwrap().port());
-    std::thread::spawn(move || {
-        for client in server.incoming() {
-            let mut client = client.unwrap();
-            // What can't be written went to a client that has left.
-            let _ = client.read(&mut [0; 4_096]);
-            let _ = client.write_all(b"-ERR unknown command\r\n");
-            let _ = client.read(&mut [0; 4_096]);
+async fn every_call_reports_a_server_that_does_not_speak_tls() {
+    for (answer, kind, words) in [
+        (
+            Some(b"-ERR unknown command\r\n"),
+            StoreErrorKind::Unavailable,
+            "is not TLS",
+        ),
+        (None, StoreErrorKind::TimedOut, SILENT),
+    ] {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("rediss://127.0.0.1:{}", server.local_addr().unwrap().port());
+        std::thread::spawn(move || {
+            let mut clients = Vec::new();
+            for client in server.incoming() {
+                let mut client = client.unwrap();
+                if let Some(answer) = answer {
+                    // What can't be written went to a client that has left.
+                    let _ = client.read(&mut [0; 4_096]);
+                    let _ = client.write_all(answer);
+                    let _ = client.read(&mut [0; 4_096]);
+                } else {
+                    clients.push(client);
+                }
+            }
+        });
+        let store = match answer {
+            Some(_) => patient(&url),
+            None => RedisStore::open(&url)
+                .unwrap()
+                .with_call_limit(Duration::from_secs(20)),
+        };
+        for number in 0..2 {
+            let claimed = store.claim(&key(&number.to_string()), token(), LONG).await;
+            for error in [claimed.unwrap_err(), store.check().await.unwrap_err()] {
+                assert_eq!(error.kind(), kind, "{error:?}");
+                says(&error, words);
+                assert!(error.source().is_some(), "{error:?}");
+            }
         }
-    });
-    let store = patient(&url);
-    for number in 0..3 {
-        let event = key(&number.to_string());
-        let claimed = store.claim(&event, token(), LONG).await;
-        for error in [claimed.unwrap_err(), store.check().await.unwrap_err()] {
-            assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
-            assert!(error.to_string().contains("is not TLS"), "{error:?}");
-            assert!(error.source().is_some(), "{error:?}");
-        }
+        let connect = async || RedisStore::connect(&url).await.unwrap_err();
+        until(
+            |error: &StoreError| error.to_string().contains(words),
+            connect,
+        )
+        .await;
     }
-    let error = not_connected(&url).await;
-    assert!(error.to_string().contains("is not TLS"), "{error:?}");
-}
-
-/// A Redis without TLS takes the handshake for the beginning of a command, and waits for its end.
-// fault P8: TLS to a server that answers without it, refuses the handshake or is silent in it, ends as a time-out without a reason
-#[tokio::test(flavor = "multi_thread")]
-async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
-    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("rediss://127.0.0.1:{}", server.local_addr().unwrap().port());
-    std::thread::spawn(move || {
-        let mut clients = Vec::new();
-        for client in server.incoming() {
-            clients.push(client.unwrap());
-        }
-    });
-    let words = "the server did not answer the TLS handshake within 500 ms; it may not speak TLS";
-    let store = RedisStore::open(&url).unwrap();
-    let store = store.with_call_limit(Duration::from_secs(20));
-    for number in 0..2 {
-        let event = key(&number.to_string());
-        let claimed = store.claim(&event, token(), LONG).await;
-        for error in [claimed.unwrap_err(), store.check().await.unwrap_err()] {
-            assert_eq!(error.kind(), StoreErrorKind::TimedOut, "{error:?}");
-            assert!(error.to_string().contains(words), "{error:?}");
-            assert!(error.source().is_some(), "{error:?}");
-        }
-    }
-    let connect = async || RedisStore::connect(&url).await.unwrap_err();
-    until(
-        |error: &StoreError| error.to_string().contains(words),
-        connect,
-    )
-    .await;
 }
 
 /// The reason why an earlier connection failed says nothing about a later one, also where that takes longer than the first look.
@@ -188,9 +162,7 @@ async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
     let certificates = Certificates::new();
-    let Some(server) = certificates.redis() else {
-        return;
-    };
+    let server = needed!(certificates.redis());
     let proxy = Proxy::before(server.server.address);
     proxy.set(Fault::Delay(Duration::from_millis(150)));
     let front = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -223,7 +195,7 @@ async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
     for number in 0..2 {
         let event = key(&number.to_string());
         let error = store.claim(&event, token(), LONG).await.unwrap_err();
-        assert!(error.to_string().contains("is not TLS"), "{error:?}");
+        says(&error, "is not TLS");
     }
     is_sound.store(true, Ordering::SeqCst);
     works(&store).await;
@@ -248,15 +220,8 @@ fn what_is_not_a_certificate_is_refused_where_it_is_given() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unix_socket_is_an_address_too() {
-    let folder = crate::support::Folder::new();
-    let socket = folder
-        .path()
-        .join("redis.sock")
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let Some(_server) = crate::support::RedisServer::start(&["--unixsocket", &socket]) else {
-        return;
-    };
+    let folder = Folder::new();
+    let socket = format!("{}/redis.sock", folder.path().display());
+    let _server = needed!(RedisServer::start(&["--unixsocket", &socket]));
     works(&patient(&format!("unix://{socket}"))).await;
 }

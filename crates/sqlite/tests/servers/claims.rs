@@ -17,7 +17,7 @@ use hookgate_testing::{StoreConformance, StoreUnderTest};
 use rusqlite::Connection;
 
 use super::full::{fill, in_a_small_file_system};
-use super::{RETAIN, until};
+use super::{RETAIN, back_up, until};
 use crate::support::{Folder, one_run_in_two_processes};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -202,32 +202,23 @@ async fn what_would_be_claimed_in_a_deleted_file_is_an_error() {
 #[tokio::test]
 async fn a_backup_that_is_copied_over_the_open_file_is_an_error() {
     let folder = Folder::new();
-    let (path, backup) = (
-        folder.path().join("claims.db"),
-        folder.path().join("backup.db"),
-    );
+    let [path, backup] = ["claims.db", "backup.db"].map(|name| folder.path().join(name));
     let store = SqliteStore::open(&path).unwrap();
     for number in 0..200 {
         finish(&store, &format!("evt_{number}")).await;
     }
+    back_up(&path, &backup);
     let other = Connection::open(&path).unwrap();
-    let into = format!("VACUUM INTO '{}'", backup.display());
-    other.execute_batch(&into).unwrap();
     // With nothing left in the log to copy.
-    other
-        .query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
-        .unwrap();
+    let copy = "PRAGMA wal_checkpoint";
+    other.query_row(copy, [], |_| Ok(())).unwrap();
     drop(other);
     assert_eq!(claim(&store, "evt_after").await, Claimed::Fresh);
     fs::copy(&backup, &path).unwrap();
     assert_eq!(fails(&store, "evt_1").await, StoreErrorKind::Unavailable);
     let token = ClaimToken::new(b"{}");
-    assert!(
-        store
-            .commit(&key("evt_after"), token, RETAIN)
-            .await
-            .is_err()
-    );
+    let committed = store.commit(&key("evt_after"), token, RETAIN).await;
+    assert!(committed.is_err());
     drop(store);
     until("the next start is refused", async || {
         SqliteStore::open(&path).is_err_and(|error| error.kind() == StoreErrorKind::Corrupt)
@@ -305,11 +296,9 @@ async fn ended_records_are_deleted_from_the_file() {
     clock.advance(RETAIN);
     assert_eq!(claim(&store, "evt_next").await, Claimed::Fresh);
     let other = Connection::open(&path).unwrap();
-    let count = || {
+    let count = || -> i64 {
         let count = "SELECT count(*) FROM hookgate_claims";
-        other
-            .query_row(count, [], |row| row.get::<_, i64>(0))
-            .unwrap()
+        other.query_row(count, [], |row| row.get(0)).unwrap()
     };
     // One chunk with each commit, and the rest by a writer that has nothing else to do.
     assert!(count() < 300, "{}", count());

@@ -14,7 +14,7 @@ use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_sqlite::open_inbox;
 
 use super::{RETAIN, delivery, receiver, until};
-use crate::support::{Child, Folder, Skew, given};
+use crate::support::{Child, Folder, Skew, given, needed};
 
 const HOUR: u64 = 3_600;
 
@@ -27,9 +27,7 @@ fn an_hour_forward_and_back_loses_nothing() {
         return runtime.unwrap().block_on(work(Path::new(&folder)));
     }
     let folder = Folder::new();
-    let Some(skew) = Skew::within(folder.path()) else {
-        return;
-    };
+    let skew = needed!(Skew::within(folder.path()));
     let environment = skew.environment(&[]);
     let environment: Vec<_> = environment
         .iter()

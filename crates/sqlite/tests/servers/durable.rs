@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{RETAIN, app, body, delivery, receiver, secret, write, written};
-use crate::support::{Child, Folder, given, program};
+use crate::support::{Child, Folder, given, needed, program};
 
 const DELIVERIES: usize = 8;
 const PRODUCERS: usize = 32;
@@ -25,20 +25,11 @@ fn strace(folder: &Path, test: &str, given: &str) -> Option<Child> {
     program("strace", &[])?;
     let trace = folder.join("trace");
     let calls = "trace=fsync,fdatasync,write,writev,sendto,sendmsg";
-    let strace = [
-        "strace",
-        "-f",
-        "-qq",
-        "-y",
-        "-s",
-        "32",
-        "-e",
-        calls,
-        "-e",
-        "signal=none",
-        "-o",
-        trace.to_str().unwrap(),
-    ];
+    let strace = format!(
+        "strace -f -qq -y -s 32 -e {calls} -e signal=none -o {}",
+        trace.display()
+    );
+    let strace: Vec<_> = strace.split(' ').collect();
     Some(Child::start_under(&strace, &[], test, given))
 }
 
@@ -81,9 +72,7 @@ async fn the_log_is_flushed_before_the_answer_is_written() {
     let folder = Folder::new();
     let test = "durable::the_log_is_flushed_before_the_answer_is_written";
     let given = folder.path().to_str().unwrap();
-    let Some(mut child) = strace(folder.path(), test, given) else {
-        return;
-    };
+    let mut child = needed!(strace(folder.path(), test, given));
     let address = written(folder.path().join("address")).await;
     for number in 0..DELIVERIES {
         let body = body(&format!("evt_{number}"));
@@ -110,13 +99,9 @@ async fn the_log_is_flushed_before_the_answer_is_written() {
     assert_eq!(answers.len(), DELIVERIES, "{calls:#?}");
     let mut before = 0;
     for answer in answers {
-        let flushed = flushes
-            .iter()
-            .any(|&flush| before < flush && flush < answer);
-        assert!(
-            flushed,
-            "no flush between {before} and {answer}: {calls:#?}"
-        );
+        let mut flushes = flushes.iter();
+        let flushed = flushes.any(|&flush| before < flush && flush < answer);
+        assert!(flushed, "none between {before} and {answer}: {calls:#?}");
         before = answer;
     }
 }
@@ -144,9 +129,7 @@ async fn concurrent_accepts_share_a_flush() {
     for group in ["1", "256"] {
         let folder = Folder::new();
         let given = format!("{}\n{group}", folder.path().display());
-        let Some(mut child) = strace(folder.path(), test, &given) else {
-            return;
-        };
+        let mut child = needed!(strace(folder.path(), test, &given));
         assert!(child.wait().success());
         counts.push(flushes(&calls(folder.path())).count());
     }
@@ -190,9 +173,7 @@ async fn concurrent_claims_share_a_flush() {
     for calls_in_child in ["one by one", "together", "duplicates"] {
         let folder = Folder::new();
         let given = format!("{}\n{calls_in_child}", folder.path().display());
-        let Some(mut child) = strace(folder.path(), test, &given) else {
-            return;
-        };
+        let mut child = needed!(strace(folder.path(), test, &given));
         assert!(child.wait().success());
         counts.push(flushes(&calls(folder.path())).count());
     }
@@ -249,10 +230,9 @@ async fn futures<F: Future<Output = ()>>(all: impl Iterator<Item = F>) {
                 *slot = None;
             }
         }
-        if all.iter().all(Option::is_none) {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
+        match all.iter().all(Option::is_none) {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
         }
     })
     .await;

@@ -7,7 +7,7 @@ use hookgate_sqlite::{claim_in, claim_values_in, migrate, store_error};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{RETAIN, delivery, receiver};
-use crate::support::Folder;
+use crate::support::{Folder, says};
 
 fn open(folder: &Folder) -> Connection {
     let connection = Connection::open(folder.path().join("orders.db")).unwrap();
@@ -27,12 +27,8 @@ fn begin(connection: &mut Connection) -> Transaction<'_> {
 }
 
 fn values(id: &str, body: &str) -> ClaimValues {
-    ClaimValues::new(
-        "orders",
-        EventKey::new("default", id),
-        body.as_bytes(),
-        RETAIN,
-    )
+    let key = EventKey::new("default", id);
+    ClaimValues::new("orders", key, body.as_bytes(), RETAIN)
 }
 
 fn count(connection: &Connection, table: &str) -> i64 {
@@ -51,10 +47,8 @@ fn a_claim_in_sqlite_goes_with_its_transaction() {
     assert_eq!(fresh.fresh(), Ok(()));
     transaction.execute(order, []).unwrap();
     drop(transaction); // rolled back, as after a failure
-    assert_eq!(
-        (count(&orders, "orders"), count(&orders, "hookgate_effects")),
-        (0, 0)
-    );
+    assert_eq!(count(&orders, "orders"), 0);
+    assert_eq!(count(&orders, "hookgate_effects"), 0);
 
     let transaction = begin(&mut orders);
     let again = claim_in(&transaction, "orders", &delivery(&receiver, id), RETAIN).unwrap();
@@ -95,10 +89,8 @@ fn a_transaction_of_sqlite_that_meets_another_is_503_or_a_duplicate() {
     // Deferred, and nothing read: the claim waits, and then sees what was committed.
     let deferred = second.transaction().unwrap();
     let open = begin(&mut first);
-    assert_eq!(
-        claim_values_in(&open, &values("evt_1", "{}")).unwrap(),
-        ClaimedIn::Fresh
-    );
+    let claimed = claim_values_in(&open, &values("evt_1", "{}")).unwrap();
+    assert_eq!(claimed, ClaimedIn::Fresh);
     let error = claim_values_in(&deferred, &values("evt_1", "{}")).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::TimedOut);
     open.commit().unwrap();
@@ -109,10 +101,8 @@ fn a_transaction_of_sqlite_that_meets_another_is_503_or_a_duplicate() {
     let deferred = second.transaction().unwrap();
     assert_eq!(count(&deferred, "orders"), 0);
     let open = begin(&mut first);
-    assert_eq!(
-        claim_values_in(&open, &values("evt_2", "{}")).unwrap(),
-        ClaimedIn::Fresh
-    );
+    let claimed = claim_values_in(&open, &values("evt_2", "{}")).unwrap();
+    assert_eq!(claimed, ClaimedIn::Fresh);
     open.commit().unwrap();
     let error = claim_values_in(&deferred, &values("evt_2", "{}")).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Conflict, "{error:?}");
@@ -135,10 +125,7 @@ fn a_claim_without_its_table_says_so() {
     let transaction = begin(&mut empty);
     let error = claim_values_in(&transaction, &values("evt_1", "{}")).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Missing);
-    assert!(
-        error.to_string().contains("hookgate_sqlite::migrate"),
-        "{error}"
-    );
+    says(&error, "hookgate_sqlite::migrate");
 }
 
 #[test]
@@ -155,11 +142,8 @@ fn ended_effects_are_deleted_by_later_claims() {
     };
     claim(&mut orders, "evt_kept", RETAIN);
     for number in 0..20 {
-        claim(
-            &mut orders,
-            &format!("evt_{number}"),
-            Duration::from_millis(300),
-        );
+        let ends = Duration::from_millis(300);
+        claim(&mut orders, &format!("evt_{number}"), ends);
     }
     std::thread::sleep(Duration::from_millis(400));
     for number in 0..20 {

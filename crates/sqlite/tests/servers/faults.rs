@@ -6,15 +6,23 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use hookgate::{
-    dedupe::StoreErrorKind,
+    dedupe::{StoreError, StoreErrorKind},
     sink::{Accepted, Sink},
 };
-use hookgate_inbox::{EntryState, Selection};
+use hookgate_inbox::{EntryState, Inbox, Selection};
 use hookgate_sqlite::{InboxOptions, open_inbox};
 use rusqlite::Connection;
 
-use super::{RETAIN, app, deliver, delivery, receiver, until, write, written};
-use crate::support::{Child, Folder, given};
+use super::{RETAIN, app, back_up, deliver, delivery, queued_in, receiver, until, write, written};
+use crate::support::{Child, Folder, given, says};
+
+const UNAVAILABLE: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+
+/// The error of an accept.
+async fn refused(inbox: &Inbox, id: &str) -> StoreError {
+    let accepted = inbox.accept(&delivery(&receiver(), id), RETAIN).await;
+    accepted.unwrap_err()
+}
 
 // fault Q9: a delivery is acknowledged that could not be stored
 #[tokio::test]
@@ -34,32 +42,21 @@ async fn a_full_file_is_503_until_there_is_room() {
     }
     assert!(accepted > 20);
     let too_much = format!("evt_{number}");
+    assert_eq!(deliver(&app, &too_much).await, UNAVAILABLE);
     assert_eq!(
-        deliver(&app, &too_much).await,
-        StatusCode::SERVICE_UNAVAILABLE
+        refused(&inbox, &too_much).await.kind(),
+        StoreErrorKind::Full
     );
-    let error = inbox
-        .accept(&delivery(&receiver(), &too_much), RETAIN)
-        .await;
-    assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Full);
     // Duplicates are recognized, also where nothing more can be written.
     assert_eq!(deliver(&app, "evt_1").await, StatusCode::OK);
     assert_eq!(inbox.stats().await.unwrap().queued, accepted);
 
-    assert_eq!(
-        inbox
-            .dead_letter(Selection::all(), "no room")
-            .await
-            .unwrap(),
-        accepted
-    );
+    let dead = inbox.dead_letter(Selection::all(), "no room").await;
+    assert_eq!(dead.unwrap(), accepted);
     assert_eq!(inbox.purge(Selection::all()).await.unwrap(), accepted);
     for number in 0..accepted / 2 {
         let answer = deliver(&app, &format!("evt_again_{number}")).await;
-        assert!(
-            answer.is_success(),
-            "{answer} to number {number} of {accepted}"
-        );
+        assert!(answer.is_success(), "{answer}, {number} of {accepted}");
     }
     assert_eq!(inbox.stats().await.unwrap().queued, accepted / 2);
 }
@@ -82,14 +79,9 @@ async fn another_processs_lock_is_503_and_passes() {
     written(folder.path().join("locked")).await;
 
     let receiver = receiver();
-    let locked = inbox
-        .accept(&delivery(&receiver, "evt_locked"), RETAIN)
-        .await;
-    assert_eq!(locked.unwrap_err().kind(), StoreErrorKind::TimedOut);
-    assert_eq!(
-        deliver(&app, "evt_locked").await,
-        StatusCode::SERVICE_UNAVAILABLE
-    );
+    let locked = refused(&inbox, "evt_locked").await;
+    assert_eq!(locked.kind(), StoreErrorKind::TimedOut);
+    assert_eq!(deliver(&app, "evt_locked").await, UNAVAILABLE);
     // Readers do not block writers, nor the other way round.
     assert_eq!(inbox.stats().await.unwrap().queued, 1);
     // One waits already, so that another one gets the error at once.
@@ -101,18 +93,13 @@ async fn another_processs_lock_is_503_and_passes() {
     tokio::task::yield_now().await;
     until("one is refused at once", async || {
         let begun = Instant::now();
-        let refused = inbox
-            .accept(&delivery(&receiver, "evt_crowd"), RETAIN)
-            .await;
-        let kind = refused.unwrap_err().kind();
+        let kind = refused(&inbox, "evt_crowd").await.kind();
         kind == StoreErrorKind::Unavailable && begun.elapsed() < Duration::from_millis(150)
             || waits.is_finished()
     })
     .await;
-    assert_eq!(
-        waits.await.unwrap().unwrap_err().kind(),
-        StoreErrorKind::TimedOut
-    );
+    let waited = waits.await.unwrap().unwrap_err();
+    assert_eq!(waited.kind(), StoreErrorKind::TimedOut);
 
     write(folder.path().join("release"), "\n");
     assert!(child.wait().success());
@@ -139,16 +126,10 @@ async fn what_would_be_written_to_a_deleted_file_is_503() {
     assert!(deliver(&app, "evt_before").await.is_success());
     let away = folder.path().join("away.db");
     fs::rename(&file, &away).unwrap();
-    assert_eq!(
-        deliver(&app, "evt_lost").await,
-        StatusCode::SERVICE_UNAVAILABLE
-    );
+    assert_eq!(deliver(&app, "evt_lost").await, UNAVAILABLE);
     // Nor into one that has taken its place.
     fs::write(&file, "").unwrap();
-    assert_eq!(
-        deliver(&app, "evt_lost").await,
-        StatusCode::SERVICE_UNAVAILABLE
-    );
+    assert_eq!(deliver(&app, "evt_lost").await, UNAVAILABLE);
     fs::rename(&away, &file).unwrap();
     assert!(deliver(&app, "evt_lost").await.is_success());
 }
@@ -172,45 +153,31 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
             let answer = deliver(&app, &format!("evt_{number}")).await;
             assert!(answer.is_success());
         }
-        let outside = Connection::open(&file).unwrap();
-        let into = format!("VACUUM INTO '{}'", backup.display());
-        outside.execute_batch(&into).unwrap();
-        drop(outside);
+        back_up(&file, &backup);
         let bytes = fs::read(&backup).unwrap();
         assert!(deliver(&app, "evt_after").await.is_success());
         put(&backup, &file);
-        let refused = inbox
-            .accept(&delivery(&receiver(), "evt_late"), RETAIN)
-            .await
-            .unwrap_err();
+        let refused = refused(&inbox, "evt_late").await;
         assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
-        let words = refused.to_string();
-        assert!(
-            words.contains(
-                "end every program that uses the file, delete -wal and -shm, and start again"
-            ),
-            "{words}"
+        says(
+            &refused,
+            "end every program that uses the file, delete -wal and -shm, and start again",
         );
-        let answer = deliver(&app, "evt_late").await;
-        assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(deliver(&app, "evt_late").await, UNAVAILABLE);
         drop(app);
         inbox.close().await;
 
         // A restart without the order that the message gives.
         let refused = open_inbox(&file).unwrap_err();
         assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
-        assert!(
-            refused
-                .to_string()
-                .contains("the log beside it (-wal) was written for another file"),
-            "{refused}"
+        says(
+            &refused,
+            "the log beside it (-wal) was written for another file",
         );
         assert!(fs::read(&file).unwrap() == bytes, "the backup is changed");
         fs::remove_file(at("inbox.db-wal")).unwrap();
         fs::remove_file(at("inbox.db-shm")).unwrap();
-        let inbox = open_inbox(&file).unwrap();
-        assert_eq!(inbox.stats().await.unwrap().queued, 200);
-        inbox.close().await;
+        assert_eq!(queued_in(&file).await, 200);
     }
 }
 
@@ -227,8 +194,7 @@ async fn a_file_that_is_not_a_database_is_503_and_is_not_written_over() {
     fs::write(&file, &bytes).unwrap();
     let copy = fs::File::options().append(true).open(&file).unwrap();
     copy.set_modified(std::time::UNIX_EPOCH).unwrap();
-    let answer = deliver(&app, "evt_2").await;
-    assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(deliver(&app, "evt_2").await, UNAVAILABLE);
     drop(app);
     inbox.close().await;
     let refused = open_inbox(&file).unwrap_err();
@@ -241,10 +207,7 @@ async fn a_file_that_is_not_a_database_is_503_and_is_not_written_over() {
 #[tokio::test]
 async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
     let folder = Folder::new();
-    let (file, log) = (
-        folder.path().join("inbox.db"),
-        folder.path().join("inbox.db-wal"),
-    );
+    let [file, log] = ["inbox.db", "inbox.db-wal"].map(|name| folder.path().join(name));
     let inbox = open_inbox(&file).unwrap();
     let app = app(&inbox);
     assert!(deliver(&app, "evt_1").await.is_success());
@@ -254,22 +217,19 @@ async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
     let _ = outside.query_row("SELECT count(*) FROM entries", [], |_| Ok(()));
     drop(outside);
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
-    let refused = inbox.accept(&delivery(&receiver(), "evt_2"), RETAIN).await;
-    let words = refused.unwrap_err().to_string();
-    assert!(words.contains("-wal or -shm beside the file"), "{words}");
+    says(
+        refused(&inbox, "evt_2").await,
+        "-wal or -shm beside the file",
+    );
     drop(app);
     inbox.close().await;
-    let inbox = open_inbox(&file).unwrap();
-    assert_eq!(inbox.stats().await.unwrap().queued, 1);
-    inbox.close().await;
+    assert_eq!(queued_in(&file).await, 1);
 }
 
 #[tokio::test]
 async fn a_call_that_is_dropped_harms_no_other() {
     let folder = Folder::new();
-    let inbox = InboxOptions::default()
-        .open(folder.path().join("inbox.db"))
-        .unwrap();
+    let inbox = open_inbox(folder.path().join("inbox.db")).unwrap();
     let receiver = receiver();
     for number in 0..50 {
         let gone = delivery(&receiver, &format!("evt_gone_{number}"));
@@ -291,24 +251,15 @@ async fn a_call_that_is_dropped_harms_no_other() {
 #[tokio::test]
 async fn chunks_of_an_operators_command_leave_nothing_out() {
     let folder = Folder::new();
-    let inbox = InboxOptions::default()
-        .open(folder.path().join("inbox.db"))
-        .unwrap();
+    let inbox = open_inbox(folder.path().join("inbox.db")).unwrap();
     let receiver = receiver();
-    let calls: Vec<_> = (0..1_203)
-        .map(|number| {
-            let (inbox, delivery) = (inbox.clone(), delivery(&receiver, &format!("evt_{number}")));
-            async move { inbox.accept(&delivery, RETAIN).await }
-        })
-        .collect();
-    for chunk in calls
-        .into_iter()
-        .collect::<Vec<_>>()
-        .into_iter()
-        .map(tokio::spawn)
-    {
+    let calls = (0..1_203).map(|number| {
+        let (inbox, delivery) = (inbox.clone(), delivery(&receiver, &format!("evt_{number}")));
+        tokio::spawn(async move { inbox.accept(&delivery, RETAIN).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
         // As many as may wait: the others are refused, and not looked for here.
-        let _ = chunk.await.unwrap();
+        let _ = call.await.unwrap();
     }
     let queued = inbox.stats().await.unwrap().queued;
     assert!(queued > 1_000, "{queued}");

@@ -16,7 +16,7 @@ use hookgate_inbox::{Backoff, EntryState, Inbox, Page, RunningWorkers, Selection
 use hookgate_sqlite::{InboxOptions, open_inbox};
 
 use super::{RETAIN, body, delivery, delivery_of, receiver, secret, until};
-use crate::support::{Child, Folder, given};
+use crate::support::{Child, Folder, given, needed};
 
 const MOUNT: &str = r#"mount -t tmpfs -o size=64m none "$0" && exec "$@""#;
 
@@ -49,9 +49,7 @@ pub(super) fn in_a_small_file_system(test: &str, work: impl AsyncFnOnce(PathBuf)
             .build();
         return runtime.unwrap().block_on(work(PathBuf::from(disk)));
     }
-    let Some(mounts) = mounts() else {
-        return;
-    };
+    let mounts = needed!(mounts());
     let folder = Folder::new();
     let disk = folder.path().to_str().unwrap();
     let program = [mounts, &["sh", "-c", MOUNT, disk]].concat();

@@ -28,7 +28,7 @@ mod process;
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -37,10 +37,11 @@ use axum::routing::post_service;
 use hookgate::{Delivery, Receiver, Secret, receiver::RequestHead};
 use hookgate_inbox::Inbox;
 use hookgate_testing::Signer;
+use rusqlite::Connection;
 use tower::ServiceExt;
 
-/// A generous time limit, so that a busy machine fails no test.
-const PATIENCE: Duration = Duration::from_secs(60);
+use support::until;
+
 /// The retention that the sender's retries require.
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
@@ -84,20 +85,10 @@ async fn deliver(app: &Router, id: &str) -> StatusCode {
     answer.unwrap().status()
 }
 
-/// Asks until the condition holds.
-async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so().await {
-        assert!(Instant::now() < end, "{what}: not yet");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 /// Waits for a file that another process writes.
 async fn written(file: PathBuf) -> String {
-    let has_line = |text: &String| text.ends_with('\n');
-    until(&file.display().to_string(), async || {
-        std::fs::read_to_string(&file).is_ok_and(|text| has_line(&text))
+    until(file.display(), async || {
+        std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'))
     })
     .await;
     std::fs::read_to_string(&file).unwrap()
@@ -108,4 +99,19 @@ fn write(file: impl AsRef<Path>, text: &str) {
     let new = file.as_ref().with_extension("new");
     std::fs::write(&new, text).unwrap();
     std::fs::rename(new, file).unwrap();
+}
+
+/// Copies the database into a file, as for a backup.
+fn back_up(file: &Path, backup: &Path) {
+    let outside = Connection::open(file).unwrap();
+    let into = format!("VACUUM INTO '{}'", backup.display());
+    outside.execute_batch(&into).unwrap();
+}
+
+/// How many deliveries wait in a file, which is closed again.
+async fn queued_in(file: &Path) -> u64 {
+    let inbox = hookgate_sqlite::open_inbox(file).unwrap();
+    let queued = inbox.stats().await.unwrap().queued;
+    inbox.close().await;
+    queued
 }

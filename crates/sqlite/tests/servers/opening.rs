@@ -11,8 +11,8 @@ use hookgate_sqlite::{InboxOptions, open_inbox};
 use rusqlite::Connection;
 
 use super::full::mounts;
-use super::{delivery, receiver};
-use crate::support::{Child, Folder, given};
+use super::{back_up, delivery, queued_in, receiver};
+use crate::support::{Child, Folder, given, needed, says};
 use hookgate::sink::{Accepted, Sink};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -24,42 +24,58 @@ fn refused(path: &std::path::Path) -> (StoreErrorKind, String) {
     (error.kind(), format!("{error:?}"))
 }
 
+#[track_caller]
+fn refused_as(path: &std::path::Path, kind: StoreErrorKind, words: &str) {
+    let (refused, told) = refused(path);
+    assert_eq!(refused, kind, "{told}");
+    says(told, words);
+}
+
 // fault O4: a mistyped path makes an empty inbox, and all seems well
 #[test]
 fn what_is_not_an_inbox_is_refused_and_left_alone() {
     let folder = Folder::new();
     let at = |name: &str| folder.path().join(name);
+    let missing = |path| {
+        let existing = InboxOptions::default().existing().open(path);
+        assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
+    };
 
-    let (kind, words) = refused(folder.path());
-    assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("this is not a file"), "{words}");
+    refused_as(
+        folder.path(),
+        StoreErrorKind::NotAStore,
+        "this is not a file",
+    );
 
-    let (kind, words) = refused(&at("missing/inbox.db"));
-    assert_eq!(kind, StoreErrorKind::Missing);
-    assert!(words.contains("make it first"), "{words}");
-    let existing = InboxOptions::default().existing().open(at("none.db"));
-    assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
+    refused_as(
+        &at("missing/inbox.db"),
+        StoreErrorKind::Missing,
+        "make it first",
+    );
+    missing(at("none.db"));
     assert!(!at("none.db").exists());
     fs::write(at("empty"), "").unwrap();
-    let existing = InboxOptions::default().existing().open(at("empty"));
-    assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
+    missing(at("empty"));
     assert_eq!(fs::read(at("empty")).unwrap().len(), 0);
 
     fs::write(at("text"), "no database ".repeat(1_000)).unwrap();
-    let (kind, words) = refused(&at("text"));
-    assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("not an SQLite database"), "{words}");
+    refused_as(
+        &at("text"),
+        StoreErrorKind::NotAStore,
+        "not an SQLite database",
+    );
     assert_eq!(fs::read(at("text")).unwrap().len(), 12_000);
 
     let foreign = Connection::open(at("foreign.db")).unwrap();
-    foreign
-        .execute_batch("CREATE TABLE shop (id INTEGER)")
-        .unwrap();
+    let table = "CREATE TABLE shop (id INTEGER)";
+    foreign.execute_batch(table).unwrap();
     drop(foreign);
     let before = fs::read(at("foreign.db")).unwrap();
-    let (kind, words) = refused(&at("foreign.db"));
-    assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("another program"), "{words}");
+    refused_as(
+        &at("foreign.db"),
+        StoreErrorKind::NotAStore,
+        "another program",
+    );
     assert_eq!(fs::read(at("foreign.db")).unwrap(), before);
 
     // As where a volume is not mounted.
@@ -69,8 +85,7 @@ fn what_is_not_an_inbox_is_refused_and_left_alone() {
     ] {
         std::os::unix::fs::symlink(at(target), at(link)).unwrap();
         assert_eq!(refused(&at(file)).0, StoreErrorKind::Missing);
-        let existing = InboxOptions::default().existing().open(at(file));
-        assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
+        missing(at(file));
         assert!(!at(target).exists());
     }
 
@@ -89,9 +104,7 @@ async fn a_file_of_a_newer_version_is_refused() {
     let version = Connection::open(&file).unwrap();
     version.execute_batch("PRAGMA user_version = 2").unwrap();
     drop(version);
-    let (kind, words) = refused(&file);
-    assert_eq!(kind, StoreErrorKind::Newer);
-    assert!(words.contains("its tables have version 2"), "{words}");
+    refused_as(&file, StoreErrorKind::Newer, "its tables have version 2");
 }
 
 /// Its two connections are never closed at once: then neither would be the last, and the log would stay. Threads that compete for the
@@ -137,9 +150,7 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
             let delivery = delivery(&receiver, &format!("evt_{round}_{number}"));
             inbox.accept(&delivery, HOUR).await.unwrap();
             if (round, number) == (0, 49) {
-                let into = format!("VACUUM INTO '{}'", backup.display());
-                let outside = Connection::open(&file).unwrap();
-                outside.execute_batch(&into).unwrap();
+                back_up(&file, &backup);
             }
         }
         let queued = inbox.stats().await.unwrap().queued;
@@ -150,20 +161,14 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
         fs::copy(&backup, &file).unwrap();
         fs::copy(at("killed.db-wal"), &log).unwrap();
         for _ in 0..2 {
-            let (kind, words) = refused(&file);
-            assert_eq!(kind, StoreErrorKind::Corrupt);
-            assert!(words.contains("delete -wal and -shm"), "{words}");
+            refused_as(&file, StoreErrorKind::Corrupt, "delete -wal and -shm");
         }
         fs::remove_file(&log).unwrap();
         let _ = fs::remove_file(at("inbox.db-shm"));
 
-        let killed = open_inbox(at("killed.db")).unwrap();
-        assert_eq!(killed.stats().await.unwrap().queued, queued);
-        killed.close().await;
+        assert_eq!(queued_in(&at("killed.db")).await, queued);
     }
-    let inbox = open_inbox(&file).unwrap();
-    assert_eq!(inbox.stats().await.unwrap().queued, 50);
-    inbox.close().await;
+    assert_eq!(queued_in(&file).await, 50);
 }
 
 /// As after a kill, where the file alone is moved away or emptied. SQLite deletes a log beside an empty file.
@@ -183,9 +188,11 @@ async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
             fs::write(at("killed.db"), "").unwrap();
         }
         for _ in 0..2 {
-            let (kind, words) = refused(&at("killed.db"));
-            assert_eq!(kind, StoreErrorKind::Corrupt);
-            assert!(words.contains("put the file back"), "{words}");
+            refused_as(
+                &at("killed.db"),
+                StoreErrorKind::Corrupt,
+                "put the file back",
+            );
             assert_eq!(at("killed.db").exists(), is_there);
         }
         assert!(fs::read(at("killed.db-wal")).unwrap() == log);
@@ -202,10 +209,7 @@ async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
     let inbox = open_inbox(&file).unwrap();
     let accept = async |id: &str| inbox.accept(&delivery(&receiver, id), HOUR).await.unwrap();
     accept("evt_1").await;
-    let into = format!("VACUUM INTO '{}'", at("backup.db").display());
-    let outside = Connection::open(&file).unwrap();
-    outside.execute_batch(&into).unwrap();
-    drop(outside);
+    back_up(&file, &at("backup.db"));
     inbox.erase(&[]).await.unwrap();
     accept("evt_2").await;
     for (from, to) in [("inbox.db", "killed.db"), ("backup.db", "restored.db")] {
@@ -213,9 +217,7 @@ async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
         fs::copy(at("inbox.db-wal"), at(&format!("{to}-wal"))).unwrap();
     }
     inbox.close().await;
-    let killed = open_inbox(at("killed.db")).unwrap();
-    assert_eq!(killed.stats().await.unwrap().queued, 2);
-    killed.close().await;
+    assert_eq!(queued_in(&at("killed.db")).await, 2);
     let (kind, _) = refused(&at("restored.db"));
     assert_eq!(kind, StoreErrorKind::Corrupt);
 }
@@ -229,9 +231,11 @@ async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened
     open_inbox(at("inbox.db")).unwrap().close().await;
     fs::hard_link(at("inbox.db"), at("second.db")).unwrap();
     for name in ["inbox.db", "second.db"] {
-        let (kind, words) = refused(&at(name));
-        assert_eq!(kind, StoreErrorKind::NotDurable);
-        assert!(words.contains("remove the other name"), "{words}");
+        refused_as(
+            &at(name),
+            StoreErrorKind::NotDurable,
+            "remove the other name",
+        );
     }
     fs::remove_file(at("second.db")).unwrap();
     std::os::unix::fs::symlink(at("inbox.db"), at("second.db")).unwrap();
@@ -245,28 +249,23 @@ async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened
 #[tokio::test]
 async fn a_file_that_is_mounted_alone_is_refused() {
     if let Some(file) = given() {
-        let (kind, words) = refused(std::path::Path::new(&file));
-        assert_eq!(kind, StoreErrorKind::NotDurable);
-        assert!(words.contains("mount the folder"), "{words}");
+        refused_as(
+            std::path::Path::new(&file),
+            StoreErrorKind::NotDurable,
+            "mount the folder",
+        );
         return;
     }
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
     open_inbox(&file).unwrap().close().await;
-    let Some(mounts) = mounts() else {
-        return;
-    };
-    let (test, file) = (
-        "opening::a_file_that_is_mounted_alone_is_refused",
-        file.to_str().unwrap(),
-    );
+    let mounts = needed!(mounts());
+    let test = "opening::a_file_that_is_mounted_alone_is_refused";
+    let file = file.to_str().unwrap();
     let mount = r#"mount --bind "$0" "$0" && exec "$@""#;
     let program = [mounts, &["sh", "-c", mount, file]].concat();
-    assert!(
-        Child::start_under(&program, &[], test, file)
-            .wait()
-            .success()
-    );
+    let mut child = Child::start_under(&program, &[], test, file);
+    assert!(child.wait().success());
 }
 
 #[tokio::test]
@@ -278,9 +277,7 @@ async fn a_damaged_file_is_said_to_be_so() {
     // The schema, behind the header.
     bytes[100..4_096].fill(0xa5);
     fs::write(&file, bytes).unwrap();
-    let (kind, words) = refused(&file);
-    assert_eq!(kind, StoreErrorKind::Corrupt);
-    assert!(words.contains("put a backup in its place"), "{words}");
+    refused_as(&file, StoreErrorKind::Corrupt, "put a backup in its place");
 }
 
 #[tokio::test]
@@ -290,16 +287,10 @@ async fn the_file_and_those_beside_it_are_their_owners_alone() {
     let inbox = open_inbox(&file).unwrap();
     let accepted = inbox.accept(&delivery(&receiver(), "evt_1"), HOUR).await;
     assert_eq!(accepted.unwrap(), Accepted::New);
-    for name in [
-        "inbox.db",
-        "inbox.db-wal",
-        "inbox.db-shm",
-        "inbox.db-reserve",
-    ] {
-        let mode = fs::metadata(folder.path().join(name))
-            .unwrap()
-            .permissions();
-        assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
+    for beside in ["", "-wal", "-shm", "-reserve"] {
+        let file = fs::metadata(folder.path().join(format!("inbox.db{beside}")));
+        let mode = file.unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{beside}");
     }
     inbox.close().await;
     // Closed cleanly: everything is in the one file.
@@ -310,22 +301,20 @@ async fn the_file_and_those_beside_it_are_their_owners_alone() {
 fn settings_that_could_never_work_are_refused() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
+    let options = InboxOptions::default;
     for options in [
-        InboxOptions::default().busy_timeout(Duration::ZERO),
-        InboxOptions::default().busy_timeout(Duration::from_secs(61)),
-        InboxOptions::default().max_group(0),
-        InboxOptions::default().max_waiting(0),
-        InboxOptions::default().max_pages(0),
-        InboxOptions::default().forget_at_once(0),
+        options().busy_timeout(Duration::ZERO),
+        options().busy_timeout(Duration::from_secs(61)),
+        options().max_group(0),
+        options().max_waiting(0),
+        options().max_pages(0),
+        options().forget_at_once(0),
     ] {
         let error = options.clone().open(&file).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Setting, "{options:?}");
     }
     assert!(!file.exists());
-    let error = InboxOptions::default()
-        .max_pages(2)
-        .open(&file)
-        .unwrap_err();
+    let error = options().max_pages(2).open(&file).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Full);
 }
 
@@ -350,12 +339,8 @@ async fn a_file_that_can_only_be_read_is_refused() {
     let root =
         fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     let test = "opening::a_file_that_can_only_be_read_is_refused";
-    let nobody = [
-        "setpriv",
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-    ];
+    let nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+    let nobody: Vec<_> = nobody.split(' ').collect();
     // The test program may lie in a folder that other users may not read.
     let copy = Folder::new();
     mode(copy.path(), 0o755);

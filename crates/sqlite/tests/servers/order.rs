@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hookgate::{
     clock::{ManualClock, UnixSeconds},
@@ -15,7 +15,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::RETAIN;
 use super::full::{fill, in_a_small_file_system};
 use crate::support::{
-    Child, ExpectedOrder, Folder, given, in_its_lives, record, told, undated, updated,
+    Child, ExpectedOrder, Folder, given, in_its_lives, page_created, record, says, told, undated,
+    until, updated,
 };
 
 const ROW: &[u8; 16] = &[7; 16];
@@ -104,9 +105,8 @@ async fn a_restart_remembers_rows_and_another_programs_bytes_are_an_error() {
 
     let connection = Connection::open(&file).unwrap();
     connection.busy_timeout(Duration::from_secs(60)).unwrap();
-    connection
-        .execute_batch("UPDATE hookgate_order SET last = x'00'")
-        .unwrap();
+    let damage = "UPDATE hookgate_order SET last = x'00'";
+    connection.execute_batch(damage).unwrap();
     let error = store.last(ROW).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Corrupt);
 }
@@ -119,23 +119,15 @@ async fn records_that_have_ended_are_deleted_from_the_file() {
     let store = SqliteStore::open_with_clock(&file, clock.clone()).unwrap();
     for row in 0..20 {
         let retain = Duration::from_secs(if row == 0 { 9 } else { 3 });
-        assert!(
-            store
-                .swap(&[row; 16], 0, record(row), retain)
-                .await
-                .unwrap()
-        );
+        let swapped = store.swap(&[row; 16], 0, record(row), retain).await;
+        assert!(swapped.unwrap());
     }
     let connection = Connection::open(&file).unwrap();
     connection.busy_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(records(&connection), 20);
     clock.advance(Duration::from_secs(4));
     // Also while no call comes.
-    let until = Instant::now() + Duration::from_secs(60);
-    while records(&connection) > 1 {
-        assert!(Instant::now() < until, "they are not deleted");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("they are deleted", async || records(&connection) <= 1).await;
     assert!(store.last(&[0; 16]).await.unwrap().is_some());
 }
 
@@ -199,10 +191,7 @@ fn an_order_in_sqlite_goes_with_its_transaction() {
     let transaction = begin(&mut orders);
     let elsewhere = order_in(&transaction, "other", &updated("row_1", 1), RETAIN);
     assert_eq!(elsewhere.unwrap().order, Order::Newest);
-    let page =
-        r#"{"id":"evt_1","type":"page.created","createdAt":"2026-11-21T09:30:00Z","data":{}}"#;
-    let page = hookgate_testing::delivery(page).unwrap();
-    let of_no_row = order_in(&transaction, "test", &page, RETAIN).unwrap();
+    let of_no_row = order_in(&transaction, "test", &page_created(), RETAIN).unwrap();
     assert_eq!((of_no_row.order, of_no_row.gap), (Order::Unknown, None));
 }
 
@@ -226,11 +215,8 @@ fn rows_that_have_ended_are_forgotten_by_later_events_of_other_rows() {
     }
     assert_eq!(records(&orders), 20);
     let transaction = begin(&mut orders);
-    assert_eq!(
-        order(&transaction, "row_1", 1),
-        Order::Newest,
-        "it has ended"
-    );
+    let of_ended = order(&transaction, "row_1", 1);
+    assert_eq!(of_ended, Order::Newest, "it has ended");
     assert_eq!(order(&transaction, "next_1", 1), Order::Stale);
 }
 
@@ -241,10 +227,7 @@ fn an_order_without_its_table_says_so() {
     let transaction = begin(&mut empty);
     let error = order_in(&transaction, "test", &updated("row_1", 1), RETAIN).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Missing);
-    assert!(
-        error.to_string().contains("hookgate_sqlite::migrate"),
-        "{error}"
-    );
+    says(&error, "hookgate_sqlite::migrate");
 }
 
 /// In any order, with transactions that are rolled back in between, of both kinds.
@@ -252,10 +235,8 @@ fn an_order_without_its_table_says_so() {
 fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
     use StoreErrorKind::{Conflict, TimedOut};
     const EVENTS: u32 = 64;
-    for behavior in [
-        TransactionBehavior::Immediate,
-        TransactionBehavior::Deferred,
-    ] {
+    use TransactionBehavior::{Deferred, Immediate};
+    for behavior in [Immediate, Deferred] {
         let folder = Folder::new();
         let file = folder.path().join("orders.db");
         let orders = open(&file);
@@ -266,13 +247,11 @@ fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let mut orders = open(&file);
-                    while let Some(&second) =
-                        seconds.get(taken.fetch_add(1, Ordering::Relaxed) as usize)
-                    {
+                    let next = || taken.fetch_add(1, Ordering::Relaxed) as usize;
+                    while let Some(&second) = seconds.get(next()) {
                         loop {
                             let transaction = orders.transaction_with_behavior(behavior).unwrap();
-                            if fastrand::bool() && matches!(behavior, TransactionBehavior::Deferred)
-                            {
+                            if fastrand::bool() && matches!(behavior, Deferred) {
                                 let _ = records(&transaction); // takes its snapshot
                             }
                             let ended = match handle(&transaction, "row_1", second) {
@@ -284,7 +263,7 @@ fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
                                 Ok(()) => break,
                                 // A deferred one that has read does not wait for another that writes.
                                 Err(error) => assert!(
-                                    matches!(behavior, TransactionBehavior::Deferred)
+                                    matches!(behavior, Deferred)
                                         && [Conflict, TimedOut].contains(&error.kind()),
                                     "{error:?}"
                                 ),
@@ -301,13 +280,10 @@ fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
 
 /// Each event that was handled has its order among those before it, and the newest has written the row.
 fn agrees(orders: &Connection, events: usize) -> ExpectedOrder {
-    let mut handled = orders
-        .prepare("SELECT second, placed FROM handled ORDER BY number")
-        .unwrap();
-    let handled = handled
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap();
-    let handled: Vec<(u32, String)> = handled.map(Result::unwrap).collect();
+    let handled = "SELECT second, placed FROM handled ORDER BY number";
+    let mut handled = orders.prepare(handled).unwrap();
+    let handled = handled.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    let handled: Vec<(u32, String)> = handled.unwrap().map(Result::unwrap).collect();
     assert!(handled.len() >= events);
     let mut expected = ExpectedOrder::default();
     for (second, placed) in handled {
@@ -319,8 +295,8 @@ fn agrees(orders: &Connection, events: usize) -> ExpectedOrder {
 }
 
 /// Two writers, killed at any moment.
-#[test]
-fn a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file() {
+#[tokio::test]
+async fn a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file() {
     const KILLS: usize = 12;
     if let Some(file) = given() {
         return write_for_ever(file.as_ref());
@@ -331,11 +307,11 @@ fn a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file() {
     let test = "order::a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file";
     for round in 1..=KILLS {
         let mut children = [(); 2].map(|()| Child::start(test, file.to_str().unwrap()));
-        let until = Instant::now() + super::PATIENCE;
-        while number(&orders, "SELECT count(*) FROM handled") < 20 * round as u32 {
-            assert!(Instant::now() < until, "nothing is handled");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let all = 20 * round as u32;
+        until("all are handled", async || {
+            number(&orders, "SELECT count(*) FROM handled") >= all
+        })
+        .await;
         std::thread::sleep(Duration::from_millis(fastrand::u64(..30)));
         for child in &mut children {
             child.kill();
@@ -346,11 +322,8 @@ fn a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file() {
         let transaction = begin(&mut orders);
         let same = in_its_lives("row_1", newest);
         let same = order_in(&transaction, "test", &same, RETAIN).unwrap();
-        assert_eq!(
-            (same.order, same.record()),
-            (expected.next(newest), None),
-            "round {round}"
-        );
+        let again = (expected.next(newest), None);
+        assert_eq!((same.order, same.record()), again, "round {round}");
         assert_eq!(order(&transaction, "row_1", newest - 1), Order::Stale);
     }
 }
@@ -361,11 +334,7 @@ fn write_for_ever(file: &std::path::Path) {
     let mut second = number(&orders, "SELECT coalesce(max(second), 0) FROM handled");
     loop {
         second += fastrand::u32(1..4);
-        let event = if fastrand::bool() {
-            second
-        } else {
-            fastrand::u32(1..=second)
-        };
+        let event = fastrand::choice([second, fastrand::u32(1..=second)]).unwrap();
         let transaction = begin(&mut orders);
         handle(&transaction, "row_1", event).unwrap();
         transaction.commit().unwrap();

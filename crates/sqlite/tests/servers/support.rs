@@ -2,6 +2,8 @@
 
 #[path = "../../../../tests/servers/support/child.rs"]
 mod child;
+#[path = "../../../../tests/servers/support/expect.rs"]
+mod expect;
 #[path = "../../../../tests/servers/support/folder.rs"]
 mod folder;
 #[path = "../../../../tests/servers/support/race.rs"]
@@ -14,8 +16,10 @@ mod server;
 mod skew;
 
 pub use child::{Child, given};
+pub(crate) use expect::needed;
+pub use expect::{says, until};
 pub use folder::Folder;
 pub use race::one_run_in_two_processes;
-pub use row::{ExpectedOrder, in_its_lives, record, told, undated, updated};
+pub use row::{ExpectedOrder, in_its_lives, page_created, record, told, undated, updated};
 pub use server::program;
 pub use skew::Skew;

@@ -6,7 +6,7 @@ use hookgate::{
     Event, EventData, Properties,
     clock::{ManualClock, UnixSeconds},
 };
-use hookgate_testing::factory::{EVENT_TYPES, EventFactory, JsonText, PathErrorKind, SampleEvent};
+use hookgate_testing::factory::{EVENT_TYPES, EventFactory, JsonText, PathErrorKind};
 use hookgate_testing::iso8601;
 use serde_json::Value;
 
@@ -40,26 +40,20 @@ fn each_of_the_eight_types_has_the_fields_of_the_specification_in_its_order() {
         assert!(event.extra.is_empty(), "{json}");
         assert_eq!(sample.delivery().unwrap().event_type(), event_type);
     }
-    let of = |sample: &SampleEvent| sample.event::<Properties>().unwrap().data;
-    match of(&made[0]) {
-        EventData::RowCreated(row) => {
-            assert!(row.created_by.unwrap().email.is_some() && row.extra.is_empty());
-        }
-        other => panic!("{other:?}"),
-    }
-    match of(&made[1]) {
-        EventData::RowUpdated(row) => {
-            assert!(row.updated_by.unwrap().email.is_some() && row.extra.is_empty());
-            assert_eq!(row.changes.len(), 2);
-        }
-        other => panic!("{other:?}"),
-    }
-    match of(&made[2]) {
-        EventData::RowDeleted(row) => {
-            assert!(row.deleted_by.unwrap().email.is_none() && row.extra.is_empty());
-        }
-        other => panic!("{other:?}"),
-    }
+    let has_email = made[..3].iter().map(|sample| {
+        let (by, extra) = match sample.event::<Properties>().unwrap().data {
+            EventData::RowCreated(row) => (row.created_by, row.extra),
+            EventData::RowUpdated(row) => {
+                assert_eq!(row.changes.len(), 2);
+                (row.updated_by, row.extra)
+            }
+            EventData::RowDeleted(row) => (row.deleted_by, row.extra),
+            other => panic!("{other:?}"),
+        };
+        assert!(extra.is_empty());
+        by.unwrap().email.is_some()
+    });
+    assert_eq!(has_email.collect::<Vec<_>>(), [true, true, false]);
     assert!(made[2].get("data.deletedBy.email").is_none());
 }
 
@@ -115,39 +109,37 @@ fn a_clock_says_when_an_event_was_created() {
 #[test]
 fn a_path_reaches_any_place_and_keeps_every_digit() {
     let sample = || EventFactory::new().row_created();
+    // `*` stands for `data.properties`.
     for (path, value, json) in [
-        ("data.properties.Total", "12.50", "12.50"),
+        ("*.Total", "12.50", "12.50"),
+        ("*.Total", "18446744073709551617", "18446744073709551617"),
+        ("*.Total", r#""12""#, r#""12""#),
+        ("*.Status", "shipped", r#""shipped""#),
+        ("*.Status", "007", r#""007""#),
+        ("*.Status", "NaN", r#""NaN""#),
+        ("*.Status", "", r#""""#),
+        ("*.Paid", "true", "true"),
+        ("*.Paid", " null ", "null"),
+        ("*.Tags.0", "late", r#""late""#),
+        ("*.Tags.2", "late", r#""late""#),
         (
-            "data.properties.Total",
-            "18446744073709551617",
-            "18446744073709551617",
-        ),
-        ("data.properties.Total", r#""12""#, r#""12""#),
-        ("data.properties.Status", "shipped", r#""shipped""#),
-        ("data.properties.Status", "007", r#""007""#),
-        ("data.properties.Status", "NaN", r#""NaN""#),
-        ("data.properties.Status", "", r#""""#),
-        ("data.properties.Paid", "true", "true"),
-        ("data.properties.Paid", " null ", "null"),
-        ("data.properties.Tags.0", "late", r#""late""#),
-        ("data.properties.Tags.2", "late", r#""late""#),
-        (
-            "data.properties.Invoice.0.url",
+            "*.Invoice.0.url",
             "https://x.example",
             r#""https://x.example""#,
         ),
-        ("data.properties.Invoice.1.url", "u", r#""u""#),
+        ("*.Invoice.1.url", "u", r#""u""#),
         (
-            "data.properties.New",
+            "*.New",
             r#"{"b":1,"a":[1.0, 2]}"#,
             r#"{"b":1,"a":[1.0, 2]}"#,
         ),
         ("data.some.new.place", "1", "1"),
-        (r"data.properties.No\. 1", "1", "1"),
-        (r"data.properties.a\\b", "1", "1"),
+        (r"*.No\. 1", "1", "1"),
+        (r"*.a\\b", "1", "1"),
         ("id", "evt_mine", r#""evt_mine""#),
         ("data", "[]", "[]"),
     ] {
+        let path = &path.replace("*", "data.properties");
         let set = sample().set(path, value).unwrap();
         assert_eq!(set.get(path).as_deref(), Some(json), "{path}={value}");
         serde_json::from_str::<Value>(&set.to_json()).unwrap();
@@ -175,37 +167,21 @@ fn a_path_reaches_any_place_and_keeps_every_digit() {
 
 #[test]
 fn a_path_that_leads_nowhere_says_where_it_ends() {
+    // `*` stands for `data.properties`.
     for (path, kind, up_to) in [
         ("", PathErrorKind::EmptyStep, ""),
         ("data..Total", PathErrorKind::EmptyStep, "data..Total"),
         ("data.", PathErrorKind::EmptyStep, "data."),
         ("id.of", PathErrorKind::NoContainer, "id.of"),
-        (
-            "data.properties.Total.cents",
-            PathErrorKind::NoContainer,
-            "data.properties.Total.cents",
-        ),
-        (
-            "data.properties.Tags.3",
-            PathErrorKind::NoIndex,
-            "data.properties.Tags.3",
-        ),
-        (
-            "data.properties.Tags.first",
-            PathErrorKind::NoIndex,
-            "data.properties.Tags.first",
-        ),
-        (
-            "data.properties.Tags.0.x.y",
-            PathErrorKind::NoContainer,
-            "data.properties.Tags.0.x",
-        ),
+        ("*.Total.cents", PathErrorKind::NoContainer, "*.Total.cents"),
+        ("*.Tags.3", PathErrorKind::NoIndex, "*.Tags.3"),
+        ("*.Tags.first", PathErrorKind::NoIndex, "*.Tags.first"),
+        ("*.Tags.0.x.y", PathErrorKind::NoContainer, "*.Tags.0.x"),
     ] {
-        let error = EventFactory::new()
-            .row_created()
-            .set(path, "1")
-            .unwrap_err();
-        assert_eq!((error.kind(), error.path()), (kind, up_to), "{path}");
+        let [path, up_to] = [path, up_to].map(|path| path.replace("*", "data.properties"));
+        let set = EventFactory::new().row_created().set(&path, "1");
+        let error = set.unwrap_err();
+        assert_eq!((error.kind(), error.path()), (kind, &*up_to), "{path}");
         assert!(!error.to_string().is_empty());
     }
 }

@@ -14,7 +14,10 @@ mod sinks;
 mod stalls;
 mod stores;
 
-// Shared with the tests of the library.
+// Shared with the tests of the library and of the engines.
+#[allow(dead_code, unused_imports, unused_macros)]
+#[path = "../../../../tests/servers/support/expect.rs"]
+mod expect;
 #[allow(dead_code)]
 #[path = "../../../../tests/it/harness.rs"]
 mod harness;
@@ -27,3 +30,5 @@ mod store_proxy;
 #[allow(dead_code)]
 #[path = "../../../../tests/it/support.rs"]
 mod support;
+
+use expect::says;

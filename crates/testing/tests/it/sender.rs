@@ -3,13 +3,14 @@
 mod process;
 mod receivers;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{Secret, clock::UnixSeconds, dedupe::RetrySchedule};
 use hookgate_testing::factory::EventFactory;
+use hookgate_testing::sender::Disposition::{Delivered, Discarded};
 use hookgate_testing::sender::{
     AttemptEnd, Disposition, NetworkFault, NetworkFaults, Reading, RetryTimestamps, Sender,
     SenderBuilder, SenderErrorKind, SenderReport, SentEvent, Subscription,
@@ -18,6 +19,7 @@ use hookgate_testing::{Signer, TokioClock};
 use http::StatusCode;
 use tokio::time::Instant;
 
+use crate::says;
 use receivers::{Gate, Plain, START};
 
 const SECRET: &str = "whsec_made_up_for_the_sender";
@@ -38,11 +40,22 @@ fn sender(receiver: &Plain) -> SenderBuilder {
         .clock(TokioClock::starting_at(START))
 }
 
+/// Emits so many events, and returns the report once each has come to its end.
+async fn settled(builder: SenderBuilder, events: usize) -> SenderReport {
+    let (mut sender, factory) = (builder.build(), EventFactory::new());
+    for _ in 0..events {
+        assert_eq!(sender.emit(factory.row_created()).unwrap(), 1);
+    }
+    sender.settle().await
+}
+
 async fn one_event(builder: SenderBuilder) -> SentEvent {
-    let mut sender = builder.build();
-    assert_eq!(sender.emit(EventFactory::new().row_created()).unwrap(), 1);
-    let report = sender.settle().await;
-    report.events()[0].clone()
+    settled(builder, 1).await.events()[0].clone()
+}
+
+/// How it ended, after how many attempts.
+fn end(event: &SentEvent) -> (Disposition, usize) {
+    (event.disposition, event.attempts.len())
 }
 
 /// When the attempts began, in seconds since the event.
@@ -64,7 +77,7 @@ async fn attempts_begin_at_the_seconds_of_the_specification_in_both_readings() {
     assert_eq!(begun(&event), FIVE);
     assert_eq!(
         (event.disposition, receiver.requests().len()),
-        (Disposition::Discarded, 5)
+        (Discarded, 5)
     );
 
     let receiver = Plain::answering(500);
@@ -73,7 +86,7 @@ async fn attempts_begin_at_the_seconds_of_the_specification_in_both_readings() {
     assert_eq!(begun(&event), six);
     assert_eq!(
         (event.disposition, receiver.requests().len()),
-        (Disposition::Discarded, 6)
+        (Discarded, 6)
     );
     let numbers: Vec<_> = event.attempts.iter().map(|one| one.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
@@ -87,12 +100,9 @@ async fn each_wait_begins_when_the_attempt_has_failed() {
         StatusCode::OK
     });
     let event = one_event(sender(&receiver).reading(Reading::EveryWait)).await;
-    let late: Vec<_> = [0, 1, 6, 36, 156, 26 * 60 + 36]
-        .iter()
-        .zip(0..)
-        .map(|(minutes, timed_out)| minutes * MINUTE + 5 * timed_out)
-        .collect();
-    assert_eq!(begun(&event), late);
+    let late = [0, 1, 6, 36, 156, 26 * 60 + 36].into_iter().zip(0..);
+    let late = late.map(|(minutes, timed_out)| minutes * MINUTE + 5 * timed_out);
+    assert_eq!(begun(&event), late.collect::<Vec<_>>());
     for attempt in &event.attempts {
         assert_eq!(attempt.end, AttemptEnd::TimedOut);
         assert_eq!(attempt.elapsed.as_secs(), 5);
@@ -109,8 +119,8 @@ async fn five_seconds_are_waited_for_an_answer_and_no_longer() {
         });
         let event = one_event(sender(&receiver)).await;
         let expected = match in_time {
-            true => (Disposition::Delivered, 1, 0),
-            false => (Disposition::Discarded, 5, 5),
+            true => (Delivered, 1, 0),
+            false => (Discarded, 5, 5),
         };
         let found = (event.disposition, event.attempts.len(), receiver.hung_up());
         assert_eq!(found, expected, "{millis} ms");
@@ -124,28 +134,29 @@ async fn nothing_but_2xx_is_a_success_and_no_redirect_is_followed() {
         let event = one_event(sender(&receiver)).await;
         assert_eq!(
             (event.disposition, receiver.requests().len()),
-            (Disposition::Delivered, 1),
+            (Delivered, 1),
             "{status}"
         );
     }
+    let clients = [400, 401, 404, 409, 410, 429];
     for status in [
-        300, 301, 302, 304, 307, 308, 400, 401, 404, 409, 410, 429, 500, 503, 599,
-    ] {
+        &[300, 301, 302, 304, 307, 308][..],
+        &clients,
+        &[500, 503, 599],
+    ]
+    .concat()
+    {
         let receiver = Plain::answering(status);
         let event = one_event(sender(&receiver)).await;
         assert_eq!(
             (event.disposition, receiver.requests().len()),
-            (Disposition::Discarded, 5),
+            (Discarded, 5),
             "{status}"
         );
         assert_eq!(event.attempts[4].end, AttemptEnd::Answered(status));
         // No redirect is followed: every request went to the same path.
-        assert!(
-            receiver
-                .requests()
-                .iter()
-                .all(|request| request.uri() == "/webhooks")
-        );
+        let requests = receiver.requests();
+        assert!(requests.iter().all(|request| request.uri() == "/webhooks"));
     }
 }
 
@@ -154,10 +165,7 @@ async fn a_success_ends_the_course_at_whatever_attempt() {
     for successful in 1..=5_usize {
         let receiver = Plain::scripted(move |run| if run < successful { 500 } else { 204 });
         let event = one_event(sender(&receiver)).await;
-        assert_eq!(
-            (event.disposition, event.attempts.len()),
-            (Disposition::Delivered, successful)
-        );
+        assert_eq!(end(&event), (Delivered, successful));
         assert_eq!(begun(&event), FIVE[..successful]);
     }
 }
@@ -178,11 +186,9 @@ async fn a_delivery_has_the_headers_of_the_specification_and_the_bytes_of_the_ev
         request.headers()[name].as_bytes().to_vec()
     };
     let expected = Signer::new(secret()).at(START).headers(event.body());
-    let signature = &expected
-        .iter()
-        .find(|(name, _)| name.ends_with("signature"))
-        .unwrap()
-        .1;
+    let mut headers = expected.iter();
+    let signature = headers.find(|(name, _)| name.ends_with("signature"));
+    let (_, signature) = signature.unwrap();
     let timestamp = START.to_string();
     for (name, expected) in [
         ("content-type", "application/json"),
@@ -232,31 +238,21 @@ async fn each_subscription_gets_its_own_events_under_its_own_secret() {
     let factory = EventFactory::new();
     assert_eq!(sender.emit(factory.row_created()).unwrap(), 3);
     assert_eq!(sender.emit(factory.row_updated()).unwrap(), 2);
-    assert_eq!(
-        sender
-            .emit(factory.row_created().model("dm_x", "X"))
-            .unwrap(),
-        2
-    );
-    assert_eq!(
-        sender.emit(factory.page_created()).unwrap(),
-        1,
-        "about no row"
-    );
+    let of_another = factory.row_created().model("dm_x", "X");
+    assert_eq!(sender.emit(of_another).unwrap(), 2);
+    let about_no_row = factory.page_created();
+    assert_eq!(sender.emit(about_no_row).unwrap(), 1);
     let report = sender.settle().await;
-    let counts = receivers
-        .each_ref()
-        .map(|receiver| receiver.requests().len());
+    let counts = receivers.each_ref();
+    let counts = counts.map(|receiver| receiver.requests().len());
     assert_eq!(counts, [4, 2, 2, 0]);
     assert_eq!(report.events().len(), 8);
 
     let requests = [&all.requests()[0], &created.requests()[0]]
         .map(|request| request.headers()["x-service-signature"].clone());
     assert_ne!(requests[0], requests[1], "same event, another secret");
-    assert_eq!(
-        created.requests()[0].headers()["x-service-webhook-id"],
-        "wh_created"
-    );
+    let subscription = &created.requests()[0].headers()["x-service-webhook-id"].clone();
+    assert_eq!(subscription, "wh_created");
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,22 +263,15 @@ async fn retries_are_signed_again_or_carry_their_first_timestamp() {
         assert_eq!(attempt.timestamp, attempt.at);
     }
     let header = |receiver: &Plain, name: &str| -> HashSet<_> {
-        let requests = receiver.requests();
-        requests
-            .iter()
-            .map(|one| one.headers()[name].clone())
-            .collect()
+        let requests = receiver.requests().into_iter();
+        requests.map(|one| one.headers()[name].clone()).collect()
     };
     assert_eq!(header(&fresh, "x-service-signature").len(), 5);
 
     let first = Plain::answering(500);
     let event = one_event(sender(&first).retry_timestamps(RetryTimestamps::First)).await;
-    assert!(
-        event
-            .attempts
-            .iter()
-            .all(|attempt| attempt.timestamp == START)
-    );
+    let mut attempts = event.attempts.iter();
+    assert!(attempts.all(|attempt| attempt.timestamp == START));
     assert_eq!(begun(&event), FIVE, "the attempts themselves come as ever");
     assert_eq!(header(&first, "x-service-signature").len(), 1);
     assert_eq!(header(&first, "x-service-timestamp").len(), 1);
@@ -291,24 +280,14 @@ async fn retries_are_signed_again_or_carry_their_first_timestamp() {
 #[tokio::test(start_paused = true)]
 async fn a_first_timestamp_makes_retries_stale_from_the_third_on() {
     let gate = Gate::new(|_| async { StatusCode::INTERNAL_SERVER_ERROR });
-    let mut sender = gate
-        .sender()
-        .retry_timestamps(RetryTimestamps::First)
-        .build();
-    sender.emit(EventFactory::new().row_created()).unwrap();
-    let report = sender.settle().await;
-    let ends: Vec<_> = report.events()[0]
-        .attempts
-        .iter()
-        .map(|one| one.end.status())
-        .collect();
+    let first = gate.sender().retry_timestamps(RetryTimestamps::First);
+    let event = one_event(first).await;
+    let ends: Vec<_> = event.attempts.iter().map(|one| one.end.status()).collect();
     assert_eq!(ends, [500, 500, 401, 401, 401].map(Some));
     assert_eq!((gate.runs("evt_1"), gate.stale()), (2, 3));
 
     let gate = Gate::new(|_| async { StatusCode::INTERNAL_SERVER_ERROR });
-    let mut sender = gate.sender().reading(Reading::EveryWait).build();
-    sender.emit(EventFactory::new().row_created()).unwrap();
-    let _ = sender.settle().await;
+    one_event(gate.sender().reading(Reading::EveryWait)).await;
     assert_eq!((gate.runs("evt_1"), gate.stale()), (6, 0));
 }
 
@@ -331,10 +310,7 @@ async fn the_test_event_goes_to_one_subscription_whatever_its_filters() {
     let [one, another] = report.events() else {
         panic!("{report}")
     };
-    assert_eq!(
-        (one.disposition, one.attempts.len()),
-        (Disposition::Discarded, 1)
-    );
+    assert_eq!(end(one), (Discarded, 1));
     assert_ne!(one.id, another.id);
     // It is an event that a receiver recognises.
     let requests = asked.requests();
@@ -350,32 +326,22 @@ async fn what_the_network_refuses_never_arrives() {
     let event = one_event(sender(&receiver).faults(faults)).await;
     assert_eq!(
         (event.disposition, receiver.requests().len()),
-        (Disposition::Discarded, 0)
+        (Discarded, 0)
     );
     assert_eq!(begun(&event), FIVE);
     assert_eq!(event.attempts[0].fault, Some(NetworkFault::Refused));
-    assert_eq!(
-        event.attempts[0].end,
-        AttemptEnd::Failed("connection refused".into())
-    );
+    let failed = AttemptEnd::Failed("connection refused".into());
+    assert_eq!(event.attempts[0].end, failed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_a_failure_to_the_sender_and_a_copy_to_the_receiver() {
     let gate = Gate::new(|_| async { StatusCode::NO_CONTENT });
     let faults = NetworkFaults::seeded(1).answers_lost(1.0);
-    let mut sender = gate.sender().faults(faults).build();
-    sender.emit(EventFactory::new().row_created()).unwrap();
-    let report = sender.settle().await;
-    let event = &report.events()[0];
-    assert_eq!(
-        (event.disposition, event.attempts.len()),
-        (Disposition::Discarded, 5)
-    );
-    assert_eq!(
-        event.attempts[0].end,
-        AttemptEnd::Failed("the answer was lost".into())
-    );
+    let event = one_event(gate.sender().faults(faults)).await;
+    assert_eq!(end(&event), (Discarded, 5));
+    let failed = AttemptEnd::Failed("the answer was lost".into());
+    assert_eq!(event.attempts[0].end, failed);
     assert_eq!((gate.runs("evt_1"), gate.answers()), (1, 5));
 }
 
@@ -386,30 +352,21 @@ async fn a_delivery_that_arrives_twice_runs_once_at_once_or_in_turn() {
         StatusCode::NO_CONTENT
     });
     let faults = NetworkFaults::seeded(1).duplicated(1.0);
-    let mut sender = gate.sender().faults(faults).build();
-    let factory = EventFactory::new();
-    for _ in 0..20 {
-        sender.emit(factory.row_created()).unwrap();
-    }
-    let report = sender.settle().await;
+    let report = settled(gate.sender().faults(faults), 20).await;
     assert_eq!(report.delivered().count(), 20, "{report}");
     assert_eq!(gate.answers(), 40);
     for event in report.events() {
         assert_eq!(gate.runs(&event.id), 1, "{event}");
         let attempt = &event.attempts[0];
         assert_eq!(attempt.fault, Some(NetworkFault::Duplicated));
-        assert!(
-            matches!(attempt.copy, Some(AttemptEnd::Answered(200 | 204))),
-            "{attempt:?}"
-        );
+        let is_heard = matches!(attempt.copy, Some(AttemptEnd::Answered(200 | 204)));
+        assert!(is_heard, "{attempt:?}");
         // The copy takes nothing of the first one's time.
         assert!(attempt.elapsed < Duration::from_millis(500), "{attempt:?}");
     }
     // At once, both are in before the first is answered; in turn, the second comes behind.
-    let most = report
-        .events()
-        .iter()
-        .map(|event| gate.most_at_once(&event.id));
+    let events = report.events().iter();
+    let most = events.map(|event| gate.most_at_once(&event.id));
     assert_eq!(most.collect::<HashSet<_>>(), HashSet::from([1, 2]));
 }
 
@@ -417,18 +374,10 @@ async fn a_delivery_that_arrives_twice_runs_once_at_once_or_in_turn() {
 async fn a_slow_network_makes_the_sender_hang_up_on_what_arrives() {
     let gate = Gate::new(|_| async { StatusCode::NO_CONTENT });
     let faults = NetworkFaults::seeded(5).slow(1.0, Duration::from_secs(8));
-    let mut sender = gate.sender().faults(faults).build();
-    let factory = EventFactory::new();
-    for _ in 0..40 {
-        sender.emit(factory.row_created()).unwrap();
-    }
-    let report = sender.settle().await;
-    let ends: HashSet<_> = report
-        .events()
-        .iter()
-        .flat_map(|event| &event.attempts)
-        .map(|attempt| (attempt.end.clone(), attempt.replayed))
-        .collect();
+    let report = settled(gate.sender().faults(faults), 40).await;
+    let attempts = report.events().iter().flat_map(|event| &event.attempts);
+    let ends = attempts.map(|attempt| (attempt.end.clone(), attempt.replayed));
+    let ends: HashSet<_> = ends.collect();
     assert!(ends.contains(&(AttemptEnd::TimedOut, false)), "{ends:?}");
     assert!(
         ends.contains(&(AttemptEnd::Answered(204), false)),
@@ -440,11 +389,9 @@ async fn a_slow_network_makes_the_sender_hang_up_on_what_arrives() {
         "{ends:?}"
     );
     for event in report.events() {
-        let slow = event
-            .attempts
-            .iter()
-            .all(|one| one.elapsed <= Duration::from_millis(5_002));
-        assert!(slow && gate.runs(&event.id) <= 1, "{event}");
+        let limit = Duration::from_millis(5_002);
+        let in_time = event.attempts.iter().all(|one| one.elapsed <= limit);
+        assert!(in_time && gate.runs(&event.id) <= 1, "{event}");
     }
 }
 
@@ -455,14 +402,9 @@ async fn a_receiver_that_panics_is_a_connection_that_breaks_off() {
         StatusCode::NO_CONTENT
     });
     let event = one_event(sender(&receiver)).await;
-    assert_eq!(
-        (event.disposition, event.attempts.len()),
-        (Disposition::Delivered, 2)
-    );
-    assert_eq!(
-        event.attempts[0].end,
-        AttemptEnd::Failed("the receiver panicked".into())
-    );
+    assert_eq!(end(&event), (Delivered, 2));
+    let failed = AttemptEnd::Failed("the receiver panicked".into());
+    assert_eq!(event.attempts[0].end, failed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -479,25 +421,16 @@ async fn a_subscription_has_so_many_requests_at_once_and_its_retries_wait_outsid
             StatusCode::INTERNAL_SERVER_ERROR
         }
     });
-    let mut sender = Sender::builder()
-        .subscription(to(&receiver).at_once(2))
-        .clock(TokioClock::starting_at(START))
-        .build();
-    let factory = EventFactory::new();
-    for _ in 0..6 {
-        sender.emit(factory.row_created()).unwrap();
-    }
-    let report = sender.settle().await;
+    let sender = Sender::builder().subscription(to(&receiver).at_once(2));
+    let report = settled(sender.clock(TokioClock::starting_at(START)), 6).await;
     assert_eq!(busy.1.load(Ordering::SeqCst), 2);
-    let firsts = report.events().iter().map(|event| begun(event)[0]);
-    assert_eq!(firsts.collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2]);
+    let begun = |attempt: usize| -> Vec<_> {
+        let events = report.events().iter();
+        events.map(|event| begun(event)[attempt]).collect()
+    };
+    assert_eq!(begun(0), [0, 0, 1, 1, 2, 2]);
     // While the first waits for its retry, the others are served: no place is held over a wait.
-    let seconds: Vec<_> = report
-        .events()
-        .iter()
-        .map(|event| begun(event)[1])
-        .collect();
-    assert_eq!(seconds, [61, 61, 62, 62, 63, 63]);
+    assert_eq!(begun(1), [61, 61, 62, 62, 63, 63]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -507,12 +440,9 @@ async fn waits_are_divided_and_nothing_else_is() {
         StatusCode::OK
     });
     let event = one_event(sender(&receiver).speed(60).reading(Reading::EveryWait)).await;
-    let scaled: Vec<_> = [0, 1, 6, 36, 156, 1_596]
-        .iter()
-        .zip(0..)
-        .map(|(seconds, timed_out)| seconds + 5 * timed_out)
-        .collect();
-    assert_eq!(begun(&event), scaled);
+    let scaled = [0, 1, 6, 36, 156, 1_596].into_iter().zip(0..);
+    let scaled = scaled.map(|(seconds, timed_out)| seconds + 5 * timed_out);
+    assert_eq!(begun(&event), scaled.collect::<Vec<_>>());
     let event = one_event(sender(&Plain::answering(500)).speed(0)).await;
     assert_eq!(begun(&event), FIVE, "0 counts as 1");
 }
@@ -530,16 +460,11 @@ async fn another_senders_schedule_is_followed() {
     let receiver = Plain::answering(500);
     let builder = sender(&receiver).schedule(schedule.with_fewest_attempts(2));
     assert_eq!(begun(&one_event(builder.clone()).await), [0, 10]);
-    assert_eq!(
-        begun(&one_event(builder.reading(Reading::EveryWait)).await),
-        [0, 10, 30]
-    );
+    let event = one_event(builder.reading(Reading::EveryWait)).await;
+    assert_eq!(begun(&event), [0, 10, 30]);
     let once = sender(&receiver).schedule(RetrySchedule::new([]));
     let event = one_event(once).await;
-    assert_eq!(
-        (event.attempts.len(), event.disposition),
-        (1, Disposition::Discarded)
-    );
+    assert_eq!(end(&event), (Discarded, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -549,16 +474,15 @@ async fn every_attempt_is_reported_with_its_next_wait() {
     let seen = Arc::clone(&told);
     let builder = sender(&receiver).on_attempt(move |event| {
         let last = event.attempts.last().unwrap();
-        seen.lock()
-            .unwrap()
-            .push((last.number, event.disposition, event.next_wait));
+        let attempt = (last.number, event.disposition, event.next_wait);
+        seen.lock().unwrap().push(attempt);
     });
     one_event(builder).await;
     let minutes = |minutes| Some(Duration::from_secs(minutes * MINUTE));
     let expected = [
         (1, Disposition::UnderWay, minutes(1)),
         (2, Disposition::UnderWay, minutes(5)),
-        (3, Disposition::Delivered, None),
+        (3, Delivered, None),
     ];
     assert_eq!(*told.lock().unwrap(), expected);
 }
@@ -577,18 +501,13 @@ async fn a_report_can_be_had_at_any_time_and_a_dropped_sender_sends_no_more() {
     sender.emit(EventFactory::new().row_created()).unwrap();
     // The end of one wait ends nothing else.
     let minutes = Duration::from_secs(7 * MINUTE);
-    assert!(
-        tokio::time::timeout(minutes, sender.settle())
-            .await
-            .is_err()
-    );
+    let waited = tokio::time::timeout(minutes, sender.settle()).await;
+    assert!(waited.is_err());
     let report = sender.report();
     assert_eq!(report.under_way().count(), 1);
     assert_eq!(report.events()[0].attempts.len(), 3);
-    assert_eq!(
-        report.events()[0].next_wait,
-        Some(Duration::from_secs(30 * MINUTE))
-    );
+    let half_an_hour = Some(Duration::from_secs(30 * MINUTE));
+    assert_eq!(report.events()[0].next_wait, half_an_hour);
     tokio::time::sleep(Duration::from_secs(30 * MINUTE)).await;
     assert_eq!(receiver.requests().len(), 4);
     drop(sender);
@@ -599,15 +518,16 @@ async fn a_report_can_be_had_at_any_time_and_a_dropped_sender_sends_no_more() {
 #[test]
 fn a_subscription_that_can_not_be_is_refused() {
     let receiver = Plain::answering(204);
-    let kind = |id: &str, url: &str| {
+    for (id, url, kind) in [
+        ("wh_1", "http://exa mple/", SenderErrorKind::BadUrl),
+        ("wh_1", "", SenderErrorKind::BadUrl),
+        ("", "/", SenderErrorKind::BadSubscriptionId),
+        ("wh\n1", "/", SenderErrorKind::BadSubscriptionId),
+    ] {
         let refused = Subscription::new(id, url, secret(), receiver.way()).unwrap_err();
         assert!(!refused.to_string().is_empty());
-        refused.kind()
-    };
-    assert_eq!(kind("wh_1", "http://exa mple/"), SenderErrorKind::BadUrl);
-    assert_eq!(kind("wh_1", ""), SenderErrorKind::BadUrl);
-    assert_eq!(kind("", "/"), SenderErrorKind::BadSubscriptionId);
-    assert_eq!(kind("wh\n1", "/"), SenderErrorKind::BadSubscriptionId);
+        assert_eq!(refused.kind(), kind, "{id:?} {url:?}");
+    }
 }
 
 /// Handlers that fail, panic and are slow at random, over a network with random faults.
@@ -655,8 +575,8 @@ async fn every_event_is_handled_once_or_discarded_after_the_last_attempt() {
             let handled = gate.handled(&event.id);
             assert!(handled <= 1, "handled {handled} times: {event}\n{report}");
             match event.disposition {
-                Disposition::Delivered => assert_eq!(handled, 1, "lost: {event}\n{report}"),
-                Disposition::Discarded => assert!(event.attempts.len() >= 5, "{event}\n{report}"),
+                Delivered => assert_eq!(handled, 1, "lost: {event}\n{report}"),
+                Discarded => assert!(event.attempts.len() >= 5, "{event}\n{report}"),
                 other => panic!("{other:?}: {event}\n{report}"),
             }
             let what = format!("{:?}, handled {handled}", event.disposition);
@@ -684,13 +604,10 @@ async fn a_seed_repeats_a_run_and_a_report_names_it() {
     assert_eq!(one.seed(), Some(7));
     let text = one.to_string();
     assert!(text.starts_with("60 events: "), "{text}");
-    assert!(text.contains("network faults by the seed 7"), "{text}");
-    let discarded: HashMap<_, _> = one.discarded().map(|event| (&event.id, event)).collect();
-    for id in discarded.keys() {
-        assert!(
-            text.contains(&format!("discarded: {id} row.created for wh_1: ")),
-            "{text}"
-        );
+    says(&text, "network faults by the seed 7");
+    let discarded: HashSet<_> = one.discarded().map(|event| &event.id).collect();
+    for id in &discarded {
+        says(&text, format!("discarded: {id} row.created for wh_1: "));
     }
     assert_eq!(text.matches("\ndiscarded: ").count(), discarded.len());
 }

@@ -223,26 +223,19 @@ fn plain(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_that_stores_each_copy_is_found() {
-    breaks(SinkRule::OneNew, plain(|_| None, <[u8]>::to_vec)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn ids_without_their_scope_are_found() {
-    let key = |delivery: &Delivery| Some(EventKey::new("", delivery.event_id()));
-    breaks(SinkRule::ScopesApart, plain(key, <[u8]>::to_vec)).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_written_again_is_found() {
-    let key = |delivery: &Delivery| Some(*delivery.key());
-    let again = |body: &[u8]| {
-        serde_json::from_slice::<serde_json::Value>(body)
-            .unwrap()
-            .to_string()
-            .into()
+async fn copies_ids_without_scope_and_a_body_written_again_are_found() {
+    let without_scope = |delivery: &Delivery| Some(EventKey::new("", delivery.event_id()));
+    let written_again = |body: &[u8]| {
+        let parsed: serde_json::Value = serde_json::from_slice(body).unwrap();
+        parsed.to_string().into()
     };
-    breaks(SinkRule::Authentic, plain(key, again)).await;
+    breaks(SinkRule::OneNew, plain(|_| None, <[u8]>::to_vec)).await;
+    breaks(SinkRule::ScopesApart, plain(without_scope, <[u8]>::to_vec)).await;
+    breaks(
+        SinkRule::Authentic,
+        plain(|delivery| Some(*delivery.key()), written_again),
+    )
+    .await;
 }
 
 /// SQS, for example, recognises a copy for five minutes.

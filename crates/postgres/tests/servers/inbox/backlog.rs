@@ -1,11 +1,9 @@
 //! Entries of other rows beside a large backlog.
 
-use axum::http::StatusCode;
-use hookgate_inbox::Workers;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::support::{client_at, migrated};
+use crate::support::{needed, once_within, unflushed};
 
 /// 2,000 entries of a row of which one runs, and 60,000 rows whose only entry has failed and is due in an hour.
 const BACKLOG: &str = "INSERT INTO hookgate_inbox (namespace, key, row_key, digest, event_id, event_type, signed_at, received_at, scope,
@@ -20,10 +18,7 @@ const BACKLOG: &str = "INSERT INTO hookgate_inbox (namespace, key, row_key, dige
 // fault Q32: a hundred thousand rows in back-off keep an event of another row waiting for 25 s, beside a backlog of a row that runs
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_is_handled_in_three_seconds_beside_rows_in_back_off() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     for statement in [BACKLOG, "VACUUM ANALYZE hookgate_inbox"] {
         client.batch_execute(statement).await.unwrap();
     }
@@ -45,15 +40,15 @@ async fn an_event_is_handled_in_three_seconds_beside_rows_in_back_off() {
         .unwrap();
     assert_eq!(events.recv().await.unwrap(), "evt_1");
     // Each waited for 25 s. On a busy machine, later ones may be faster.
-    let mut fastest = Duration::MAX;
-    for number in 0..20 {
-        let (id, began) = (format!("evt_other_{number}"), Instant::now());
-        accept(&inbox, &id).await.unwrap();
-        assert_eq!(events.recv().await.unwrap(), id);
-        fastest = fastest.min(began.elapsed());
-        if number >= 2 && fastest < Duration::from_secs(3) {
-            break;
-        }
+    let mut number = 0;
+    for _ in 0..3 {
+        once_within(Duration::from_secs(3), "an event", async |_| {
+            let (id, began) = (format!("evt_other_{number}"), Instant::now());
+            number += 1;
+            accept(&inbox, &id).await.unwrap();
+            assert_eq!(events.recv().await.unwrap(), id);
+            began.elapsed()
+        })
+        .await;
     }
-    assert!(fastest < Duration::from_secs(3), "{fastest:?}");
 }

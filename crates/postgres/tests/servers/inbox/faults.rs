@@ -2,53 +2,35 @@
 
 use std::collections::HashSet;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
-use axum::http::StatusCode;
 use hookgate::dedupe::StoreErrorKind;
-use hookgate_inbox::{RunningWorkers, Workers};
 
 use super::*;
-use crate::support::{Fault, PostgresServer, Proxy, client_at, migrated};
+use crate::support::{
+    Fault, PostgresServer, Proxy, client_at, migrated, needed, once_within, unflushed, until,
+};
 
 /// One second for a call, and more than as much again for a busy machine.
 const SOON: Duration = Duration::from_secs(5);
-/// A busy machine may be late in one of them; a call without a limit is late in each.
-const ROUNDS: u32 = 10;
 
 /// With the usual limit of a call, which these tests are about.
 fn hasty(config: &str) -> Inbox {
     database(config).inbox("test").unwrap()
 }
 
-/// Handled events, by their ids.
-type Handled = Arc<Mutex<HashSet<String>>>;
+fn distinct(handled: &Handled) -> HashSet<String> {
+    handled.lock().unwrap().iter().cloned().collect()
+}
 
-fn work(inbox: &Inbox, serial: bool) -> (RunningWorkers, Handled) {
-    let handled = Handled::default();
-    let seen = Arc::clone(&handled);
-    let mut workers = Workers::new(inbox)
-        .lease(Duration::from_secs(2))
-        .poll_interval(Duration::from_millis(200));
-    if serial {
-        workers = workers.serial_by_row();
-    }
-    let workers = workers
-        .start_handler(move |event: Delivery| {
-            seen.lock().unwrap().insert(event.event_id().to_owned());
-            async { StatusCode::OK }
-        })
-        .unwrap();
-    (workers, handled)
+fn work(inbox: &Inbox, is_serial: bool) -> (RunningWorkers, Handled) {
+    let (lease, poll) = (Duration::from_secs(2), Duration::from_millis(200));
+    let set = |workers: Workers| workers.lease(lease).poll_interval(poll);
+    super::work(inbox, |workers| serial(set(workers), is_serial))
 }
 
 /// Until a call succeeds again.
 async fn until_accepted(inbox: &Inbox, id: &str) {
-    let began = Instant::now();
-    while let Err(error) = accept(inbox, id).await {
-        assert!(began.elapsed() < PATIENCE, "{error:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until(id, async || accept(inbox, id).await.is_ok()).await;
 }
 
 /// An accept that is not acknowledged. Returns how long it took.
@@ -60,9 +42,7 @@ async fn refused(inbox: &Inbox, id: &str, what: &str) -> Duration {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_between_are_errors_in_time_and_pass() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     for serial in [false, true] {
         let proxy = Proxy::before(server.server.address);
         let inbox = hasty(&PostgresServer::config_at(proxy.address));
@@ -75,40 +55,33 @@ async fn faults_between_are_errors_in_time_and_pass() {
             ("refuse", Fault::Refuse),
         ];
         for (name, fault) in faults {
-            let mut fastest = Duration::MAX;
-            for round in 0..ROUNDS {
-                for number in 0..20 {
-                    let id = format!("evt_{name}_{round}_{number}_{serial}");
+            once_within(SOON, name, async |round| {
+                let ids = |what: &str, count: u32| {
+                    let id = |number| format!("evt_{name}_{round}_{what}{number}_{serial}");
+                    (0..count).map(id).collect::<Vec<_>>()
+                };
+                for id in ids("", 20) {
                     until_accepted(&inbox, &id).await;
                     acknowledged.insert(id);
                 }
                 proxy.set(fault);
                 let mut slowest = Duration::ZERO;
-                let unknown = [0, 1, 2];
-                let unknown =
-                    unknown.map(|number| format!("evt_{name}_{round}_unknown_{number}_{serial}"));
-                for id in &unknown {
-                    slowest = slowest.max(refused(&inbox, id, name).await);
+                for id in ids("unknown_", 3) {
+                    slowest = slowest.max(refused(&inbox, &id, name).await);
                 }
                 proxy.set(Fault::None);
                 // The sender's retry, whether it was stored or not.
-                for id in unknown {
+                for id in ids("unknown_", 3) {
                     until_accepted(&inbox, &id).await;
                     acknowledged.insert(id);
                 }
-                fastest = fastest.min(slowest);
-                if fastest < SOON {
-                    break;
-                }
-            }
-            assert!(fastest < SOON, "{name}: {fastest:?}");
+                slowest
+            })
+            .await;
         }
-        let began = Instant::now();
-        while handled.lock().unwrap().len() < acknowledged.len() {
-            assert!(began.elapsed() < PATIENCE, "not all are handled");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        assert_eq!(*handled.lock().unwrap(), acknowledged);
+        let all = acknowledged.len();
+        until("all are handled", async || distinct(&handled).len() >= all).await;
+        assert_eq!(distinct(&handled), acknowledged);
         workers.shutdown(PATIENCE).await;
     }
 }
@@ -116,9 +89,7 @@ async fn faults_between_are_errors_in_time_and_pass() {
 /// A reply that is lost with its connection: the stored delivery is found as a duplicate, and handled once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_reply_does_not_lose_the_delivery() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let proxy = Proxy::before(server.server.address);
     let inbox = hasty(&PostgresServer::config_at(proxy.address));
     accept(&inbox, "evt_0").await.unwrap();
@@ -136,10 +107,7 @@ async fn a_lost_reply_does_not_lose_the_delivery() {
 /// accepted before are handled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_an_error_until_there_is_room() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     let inbox = inbox(&server.config());
     accept(&inbox, "evt_before").await.unwrap();
     let full = "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no space' USING ERRCODE = '53100'; END $$;
@@ -159,36 +127,31 @@ async fn a_full_disk_is_an_error_until_there_is_room() {
     }
     until_done(&inbox, 3).await;
     workers.shutdown(PATIENCE).await;
-    assert_eq!(handled.lock().unwrap().len(), 3);
+    assert_eq!(distinct(&handled).len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_pauses_and_dies_loses_nothing() {
     // Flushes are real, and the server is set not to wait for them: an accept waits all the same.
     let settings = ["synchronous_commit=off", "wal_writer_delay=10s"];
-    let Some(mut server) = migrated(&settings).await else {
-        return;
-    };
+    let mut server = needed!(migrated(&settings).await);
     let inbox = hasty(&server.config());
     // The way there is warm.
     accept(&inbox, "evt_warm").await.unwrap();
 
-    let mut fastest = Duration::MAX;
     let mut accepted = 1;
-    for round in 0..ROUNDS {
+    once_within(SOON, "paused", async |round| {
         let id = format!("evt_paused_{round}");
         let paused = Paused::all(&server.config()).await;
         server.server.signal("STOP");
-        fastest = fastest.min(refused(&inbox, &id, "paused").await);
+        let took = refused(&inbox, &id, "paused").await;
         drop(paused);
         server.server.signal("CONT");
         until_accepted(&inbox, &id).await;
         accepted += 1;
-        if fastest < SOON {
-            break;
-        }
-    }
-    assert!(fastest < SOON, "{fastest:?}");
+        took
+    })
+    .await;
 
     let mut fastest = Duration::MAX;
     for round in 0..3 {
@@ -203,21 +166,19 @@ async fn a_server_that_pauses_and_dies_loses_nothing() {
         fastest = fastest.min(refused(&inbox, "evt_down", "down").await);
         server.start_again();
         for id in acknowledged {
-            let began = Instant::now();
-            let again = loop {
-                match accept(&inbox, &id).await {
-                    Ok(accepted) => break accepted,
-                    Err(error) => assert!(began.elapsed() < PATIENCE, "{error:?}"),
-                }
-            };
             let known = Accepted::Duplicate { same_body: true };
-            assert_eq!(again, known, "{id} was acknowledged and is lost");
+            let what = format!("{id}, which was acknowledged");
+            until(what, async || match accept(&inbox, &id).await {
+                Ok(accepted) => accepted == known || panic!("{id} is lost"),
+                Err(_) => false,
+            })
+            .await;
         }
     }
     assert!(fastest < SOON, "{fastest:?}");
     let (workers, handled) = work(&inbox, true);
     until_done(&inbox, accepted as u64).await;
-    assert_eq!(handled.lock().unwrap().len(), accepted);
+    assert_eq!(distinct(&handled).len(), accepted);
     workers.shutdown(PATIENCE).await;
 }
 
@@ -252,9 +213,7 @@ fn signal(processes: &Vec<i32>, name: &str) {
 /// Workers go on by themselves when their server is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_outlive_their_server() {
-    let Some(mut server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let mut server = needed!(migrated(&["fsync=off"]).await);
     let inbox = hasty(&server.config());
     let (workers, handled) = work(&inbox, false);
     until_accepted(&inbox, "evt_1").await;
@@ -265,7 +224,7 @@ async fn workers_outlive_their_server() {
     server.start_again();
     until_accepted(&inbox, "evt_2").await;
     until_done(&inbox, 2).await;
-    assert_eq!(handled.lock().unwrap().len(), 2);
+    assert_eq!(distinct(&handled).len(), 2);
     workers.shutdown(PATIENCE).await;
 }
 
@@ -278,21 +237,14 @@ async fn a_lease_that_takes_long_is_waited_for() {
     const SLOW: &str = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
       'BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END';
       CREATE TRIGGER slow BEFORE UPDATE ON hookgate_inbox FOR EACH ROW WHEN (NEW.state = 1 AND OLD.state = 0) EXECUTE FUNCTION slow()";
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     client.batch_execute(SLOW).await.unwrap();
     let inbox = hasty(&server.config());
     for serial in [false, true] {
         let id = format!("evt_serial_{serial}");
         until_accepted(&inbox, &id).await;
         let (workers, handled) = work(&inbox, serial);
-        let began = Instant::now();
-        while !handled.lock().unwrap().contains(&id) {
-            assert!(began.elapsed() < PATIENCE, "it is never handled");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until(&id, async || handled.lock().unwrap().contains(&id)).await;
         workers.shutdown(PATIENCE).await;
         let page = Page::first(2);
         let listed = inbox.list(Selection::all().event_id(&id), page).await;

@@ -4,13 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use axum::http::StatusCode;
-use hookgate_inbox::{RunningWorkers, Workers};
 
 use super::*;
-use crate::support::{self, Child, Folder, migrated};
+use crate::support::{self, Child, Folder, PostgresServer, migrated, needed, until};
 
 /// Writes a line, whole, from whichever process.
 fn note(file: &Path, line: &str) {
@@ -29,12 +25,8 @@ fn lines(file: &Path) -> Vec<String> {
 
 /// Workers that write down where each handler begins and ends.
 fn work(inbox: &Inbox, file: PathBuf, serial: bool, pause: Duration) -> RunningWorkers {
-    let mut workers = Workers::new(inbox)
-        .concurrency(8)
-        .poll_interval(Duration::from_millis(200));
-    if serial {
-        workers = workers.serial_by_row();
-    }
+    let workers = Workers::new(inbox).concurrency(8);
+    let workers = super::serial(workers.poll_interval(Duration::from_millis(200)), serial);
     let file = Arc::new(file);
     let process = std::process::id();
     workers
@@ -59,6 +51,43 @@ async fn as_child(given: &str, serial: bool, pause: Duration) {
     std::future::pending().await
 }
 
+/// An inbox on which this process and another one work, and the file in which both write.
+struct Two {
+    inbox: Inbox,
+    file: PathBuf,
+    workers: RunningWorkers,
+    _other: Child,
+    _server: PostgresServer,
+    _folder: Folder,
+}
+
+impl Two {
+    async fn start(test: &str, serial: bool, pause: Duration) -> Option<Self> {
+        let server = migrated(&["fsync=off"]).await?;
+        let folder = Folder::new();
+        let file = folder.path().join("runs");
+        let given = format!("{}\n{}", file.display(), server.config());
+        let other = Child::start(test, &given);
+        until("the other works", async || !lines(&file).is_empty()).await;
+        let inbox = inbox(&server.config());
+        Some(Self {
+            workers: work(&inbox, file.clone(), serial, pause),
+            inbox,
+            file,
+            _other: other,
+            _server: server,
+            _folder: folder,
+        })
+    }
+
+    /// What both have written, once so many are done.
+    async fn ended(self, entries: usize) -> Vec<String> {
+        until_done(&self.inbox, entries as u64).await;
+        self.workers.shutdown(PATIENCE).await;
+        lines(&self.file)
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_entry_is_handled_by_one_process() {
     const ENTRIES: usize = 2_000;
@@ -66,28 +95,14 @@ async fn each_entry_is_handled_by_one_process() {
     if let Some(given) = support::given() {
         return as_child(&given, false, pause).await;
     }
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let folder = Folder::new();
-    let file = folder.path().join("runs");
-    let given = format!("{}\n{}", file.display(), server.config());
     let test = "inbox::processes::each_entry_is_handled_by_one_process";
-    let _other = Child::start(test, &given);
-    while lines(&file).is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let inbox = inbox(&server.config());
-    let workers = work(&inbox, file.clone(), false, pause);
+    let two = needed!(Two::start(test, false, pause).await);
     for number in 0..ENTRIES {
-        let accepted = accept(&inbox, &format!("evt_{number}")).await;
+        let accepted = accept(&two.inbox, &format!("evt_{number}")).await;
         assert_eq!(accepted.unwrap(), Accepted::New);
     }
-    until_done(&inbox, ENTRIES as u64).await;
-    workers.shutdown(PATIENCE).await;
-
     let (mut events, mut of) = (HashSet::new(), HashMap::<_, usize>::new());
-    for line in lines(&file) {
+    for line in two.ended(ENTRIES).await {
         if let Some(rest) = line.strip_prefix("begin ") {
             let (event, process) = rest.split_once(' ').unwrap();
             assert!(events.insert(event.to_owned()), "{event} is handled twice");
@@ -107,32 +122,18 @@ async fn two_processes_handle_one_of_a_row_at_a_time() {
     if let Some(given) = support::given() {
         return as_child(&given, true, pause).await;
     }
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let folder = Folder::new();
-    let file = folder.path().join("runs");
-    let given = format!("{}\n{}", file.display(), server.config());
     let test = "inbox::processes::two_processes_handle_one_of_a_row_at_a_time";
-    let _other = Child::start(test, &given);
-    while lines(&file).is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let inbox = inbox(&server.config());
-    let workers = work(&inbox, file.clone(), true, pause);
+    let two = needed!(Two::start(test, true, pause).await);
     for number in 0..EACH {
         for row in 0..ROWS {
             let event = event(&format!("evt-{row}-{number}"), &format!("row_{row}"));
-            let accepted = inbox.accept(&event, RETAIN).await;
+            let accepted = two.inbox.accept(&event, RETAIN).await;
             assert_eq!(accepted.unwrap(), Accepted::New);
         }
     }
-    until_done(&inbox, (ROWS * EACH) as u64).await;
-    workers.shutdown(PATIENCE).await;
-
     let (mut running, mut of) = (HashMap::<String, String>::new(), HashSet::new());
     let mut at_once = 0;
-    for line in lines(&file) {
+    for line in two.ended(ROWS * EACH).await {
         let Some((what, rest)) = line.split_once(' ') else {
             continue;
         };
@@ -170,9 +171,7 @@ async fn what_a_killed_process_had_is_handled_by_another() {
             .unwrap();
         return std::future::pending().await;
     }
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let inbox = inbox(&server.config());
     for number in 0..ENTRIES {
         accept(&inbox, &format!("evt_{number}")).await.unwrap();
@@ -182,17 +181,14 @@ async fn what_a_killed_process_had_is_handled_by_another() {
     let given = format!("{}\n{}", held.display(), server.config());
     let test = "inbox::processes::what_a_killed_process_had_is_handled_by_another";
     let mut other = Child::start(test, &given);
-    while lines(&held).len() < 4 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("four are held", async || lines(&held).len() >= 4).await;
     other.kill();
     let workers = work(&inbox, runs.clone(), false, pause);
     until_done(&inbox, ENTRIES as u64).await;
     workers.shutdown(PATIENCE).await;
-    let begun: Vec<_> = lines(&runs)
+    let begun = lines(&runs)
         .into_iter()
-        .filter(|line| line.starts_with("begin "))
-        .collect();
-    assert_eq!(begun.len(), ENTRIES);
+        .filter(|line| line.starts_with("begin "));
+    assert_eq!(begun.count(), ENTRIES);
     assert_eq!(lines(&held).len(), 4);
 }

@@ -1,18 +1,13 @@
 //! Errors that PostgreSQL repeats at every try: a text outside of its encoding, and a value that breaks a constraint of its
 //! tables.
 
-use std::sync::{Arc, Mutex};
+use hookgate::{DeadLetter, DedupeStore, dedupe::StoreErrorKind};
+use hookgate_inbox::{AttemptReport, DeadEntry, Disposition};
+use hookgate_postgres::{MIGRATIONS, migrate};
 
-use axum::http::StatusCode;
-use hookgate::{
-    DeadLetter, DedupeStore,
-    dedupe::{ClaimToken, EventKey, StoreErrorKind},
-};
-use hookgate_inbox::{AttemptReport, DeadEntry, Disposition, Workers};
-use hookgate_postgres::{MIGRATIONS, PostgresStore, migrate};
-
+use super::super::{key, store, token};
 use super::*;
-use crate::support::{PostgresServer, client_at, migrated};
+use crate::support::{PostgresServer, client_at, migrated, needed, says, unflushed, until};
 
 /// A new database in this encoding, by its configuration.
 async fn database(server: &PostgresServer, encoding: &str) -> String {
@@ -22,9 +17,8 @@ async fn database(server: &PostgresServer, encoding: &str) -> String {
     );
     let client = client_at(&server.config()).await;
     client.batch_execute(&create).await.unwrap();
-    server
-        .config()
-        .replace("dbname=postgres", &format!("dbname={name}"))
+    let config = server.config();
+    config.replace("dbname=postgres", &format!("dbname={name}"))
 }
 
 /// The tables as they were made before the encoding was looked at.
@@ -38,9 +32,7 @@ async fn with_tables(config: &str) {
 // fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test]
 async fn a_database_in_another_encoding_is_refused_at_the_start() {
-    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
-        return;
-    };
+    let server = needed!(PostgresServer::start(&["fsync=off"]));
     for encoding in ["LATIN1", "SQL_ASCII"] {
         let config = database(&server, encoding).await;
         let client = client_at(&config).await;
@@ -50,41 +42,30 @@ async fn a_database_in_another_encoding_is_refused_at_the_start() {
             assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
             let text = format!("{error:?}");
             for part in ["ENCODING 'UTF8' TEMPLATE template0", encoding] {
-                assert!(text.contains(part), "{text}");
+                says(&text, part);
             }
             with_tables(&config).await;
         }
+        // And where all steps are recorded, as after a dump of a database in UTF8 was restored into this one.
+        let recorded = "CREATE TABLE hookgate_migrations (name text PRIMARY KEY)";
+        client.batch_execute(recorded).await.unwrap();
+        for step in MIGRATIONS {
+            let record = "INSERT INTO hookgate_migrations (name) VALUES ($1)";
+            client.execute(record, &[&step.name]).await.unwrap();
+        }
+        let error = migrate(&client).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
+        says(format!("{error:?}"), encoding);
         // A migration tool of the user gets the error as well.
         let first = client.batch_execute(MIGRATIONS[0].sql).await.unwrap_err();
-        assert!(format!("{first:?}").contains("UTF8"), "{first:?}");
+        says(format!("{first:?}"), "UTF8");
     }
-}
-
-/// As after a dump of a database in UTF8 was restored into one in another encoding.
-// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
-#[tokio::test]
-async fn another_encoding_is_refused_also_where_all_steps_are_recorded() {
-    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
-        return;
-    };
-    let client = client_at(&database(&server, "LATIN1").await).await;
-    let recorded = "CREATE TABLE hookgate_migrations (name text PRIMARY KEY)";
-    client.batch_execute(recorded).await.unwrap();
-    for step in MIGRATIONS {
-        let record = "INSERT INTO hookgate_migrations (name) VALUES ($1)";
-        client.execute(record, &[&step.name]).await.unwrap();
-    }
-    let error = migrate(&client).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
-    assert!(format!("{error:?}").contains("LATIN1"), "{error:?}");
 }
 
 // fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worker() {
-    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
-        return;
-    };
+    let server = needed!(PostgresServer::start(&["fsync=off"]));
     let config = database(&server, "LATIN1").await;
     with_tables(&config).await;
     let inbox = inbox(&config);
@@ -103,11 +84,10 @@ async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worke
         .on_dead_letter(move |entry| told.lock().unwrap().push(entry.clone()))
         .start_handler(async |_: Delivery| DeadLetter::new("1 \u{20ac} \0 short"))
         .unwrap();
-    let began = Instant::now();
-    while dead.lock().unwrap().len() < 2 {
-        assert!(began.elapsed() < PATIENCE, "the worker is held");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the worker goes on", async || {
+        dead.lock().unwrap().len() >= 2
+    })
+    .await;
     workers.shutdown(PATIENCE).await;
     let which = Selection::all().state(EntryState::Dead);
     for entry in inbox.list(which, Page::first(9)).await.unwrap() {
@@ -119,18 +99,13 @@ async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worke
 // fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     let inbox = inbox(&server.config());
     for id in ["evt_1", "evt_2"] {
         accept(&inbox, id).await.unwrap();
     }
-    client
-        .batch_execute("ALTER TABLE hookgate_inbox ADD CONSTRAINT none_done CHECK (state <> 2)")
-        .await
-        .unwrap();
+    let none = "ALTER TABLE hookgate_inbox ADD CONSTRAINT none_done CHECK (state <> 2)";
+    client.batch_execute(none).await.unwrap();
     let tried = Arc::new(Mutex::new(Vec::<AttemptReport>::new()));
     let told = Arc::clone(&tried);
     let workers = Workers::new(&inbox)
@@ -139,18 +114,13 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
         .on_settled(move |ended| told.lock().unwrap().push(ended.clone()))
         .start_handler(async |_: Delivery| StatusCode::OK)
         .unwrap();
-    let began = Instant::now();
-    while tried.lock().unwrap().len() < 2 {
-        assert!(began.elapsed() < PATIENCE, "the worker is held");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the worker goes on", async || {
+        tried.lock().unwrap().len() >= 2
+    })
+    .await;
     workers.shutdown(PATIENCE).await;
-    let fates: Vec<_> = tried
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|ended| ended.disposition)
-        .collect();
+    let tried = tried.lock().unwrap();
+    let fates: Vec<_> = tried.iter().map(|ended| ended.disposition).collect();
     assert_eq!(fates, [Disposition::Unrecorded; 2]);
 }
 
@@ -158,12 +128,8 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
 // fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
-    let postgres = Postgres::new(Config::from_str(&server.config()).unwrap(), NoTls);
-    let store = PostgresStore::new(&postgres.with_timeout(Duration::from_secs(30)), "test");
+    let (server, client) = needed!(unflushed().await);
+    let store = store(&server.config());
     let inbox = inbox(&server.config());
     for (code, kind) in [
         ("22021", StoreErrorKind::Refused),
@@ -191,14 +157,10 @@ async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
              CREATE OR REPLACE TRIGGER injected BEFORE INSERT ON hookgate_inbox EXECUTE FUNCTION injected()"
         );
         client.batch_execute(&injected).await.unwrap();
-        let key = EventKey::new("s", "1");
-        let claimed = store.claim(&key, ClaimToken::new(b"{}"), Duration::from_secs(9));
-        assert_eq!(claimed.await.unwrap_err().kind(), kind, "{code}");
-        assert_eq!(
-            accept(&inbox, "evt_1").await.unwrap_err().kind(),
-            kind,
-            "{code}"
-        );
+        let claimed = store.claim(&key("1"), token(), RETAIN).await;
+        assert_eq!(claimed.unwrap_err().kind(), kind, "{code}");
+        let accepted = accept(&inbox, "evt_1").await;
+        assert_eq!(accepted.unwrap_err().kind(), kind, "{code}");
     }
 }
 
@@ -206,18 +168,14 @@ async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
 // fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test]
 async fn a_property_with_a_nul_is_stored_and_comes_back() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let inbox = inbox(&server.config());
     let body = r#"{"id":"evt_1","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"a\u0000b"}}"#;
     let event = delivery(body).unwrap();
     assert_eq!(inbox.accept(&event, RETAIN).await.unwrap(), Accepted::New);
     let listed = inbox.list(Selection::all(), Page::first(1)).await.unwrap();
-    assert_eq!(
-        inbox.dead_letter(Selection::all(), "a\0b").await.unwrap(),
-        1
-    );
+    let dead = inbox.dead_letter(Selection::all(), "a\0b").await;
+    assert_eq!(dead.unwrap(), 1);
     let entry = inbox.show(listed[0].id).await.unwrap().unwrap();
     assert_eq!(entry.body.unwrap(), body.as_bytes());
     assert_eq!(entry.listed.last_error.as_deref(), Some("a b"));

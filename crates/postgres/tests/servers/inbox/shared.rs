@@ -1,14 +1,11 @@
 //! A pool that the inbox shares with its handlers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 
-use axum::http::StatusCode;
 use deadpool_postgres::{Manager, Pool};
-use hookgate_inbox::{RunningWorkers, Workers};
 
 use super::*;
-use crate::support::{client_at, migrated};
+use crate::support::{migrated, needed, unflushed, until, value};
 
 const EVENTS: usize = 50;
 const LEASE: Duration = Duration::from_secs(3);
@@ -44,9 +41,7 @@ fn work(inbox: &Inbox, pool: Pool, runs: &Runs) -> RunningWorkers {
 // fault F15: handlers that hold all connections of a shared pool keep leases from being renewed: events run twice
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let filling = inbox(&server.config());
     for number in 0..EVENTS {
         accept(&filling, &format!("evt_{number}")).await.unwrap();
@@ -72,17 +67,11 @@ async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_connection_that_is_kept_for_renewals_is_replaced_when_it_breaks() {
     const DUE: &str = "SELECT due_at::text FROM hookgate_inbox";
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     let pool = pool(&server.config());
     let mine = Postgres::with_pool(pool.clone()).inbox("test").unwrap();
     accept(&mine, "evt_1").await.unwrap();
-    let (begun, go_on) = (
-        Arc::new(tokio::sync::Notify::new()),
-        Arc::new(tokio::sync::Notify::new()),
-    );
+    let [begun, go_on] = [(); 2].map(|()| Arc::new(tokio::sync::Notify::new()));
     let (told, awaited) = (Arc::clone(&begun), Arc::clone(&go_on));
     let workers = Workers::new(&mine)
         .concurrency(1)
@@ -104,18 +93,11 @@ async fn a_connection_that_is_kept_for_renewals_is_replaced_when_it_breaks() {
     }
     drop(pool.get().await.unwrap());
     for round in 0..2 {
-        let due: String = client.query_one(DUE, &[]).await.unwrap().get(0);
-        let began = Instant::now();
-        while client
-            .query_one(DUE, &[])
-            .await
-            .unwrap()
-            .get::<_, String>(0)
-            == due
-        {
-            assert!(began.elapsed() < PATIENCE, "not renewed");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let due: String = value(&client, DUE).await;
+        until("it is renewed", async || {
+            value::<String>(&client, DUE).await != due
+        })
+        .await;
         if round == 0 {
             // From now on nothing is left for anyone else.
             held.push(pool.get().await.unwrap());

@@ -1,12 +1,9 @@
 //! LISTEN and NOTIFY, and work that goes on without them.
 
-use axum::http::StatusCode;
-use hookgate_inbox::{RunningWorkers, Workers};
-
 use tokio_postgres::Client;
 
 use super::*;
-use crate::support::{client_at, migrated};
+use crate::support::{client_at, migrated, needed, unflushed, until, value};
 
 /// Workers that would find nothing by themselves while a test runs.
 fn patient(inbox: &Inbox) -> RunningWorkers {
@@ -14,10 +11,7 @@ fn patient(inbox: &Inbox) -> RunningWorkers {
 }
 
 fn work(inbox: &Inbox, poll: Duration) -> RunningWorkers {
-    Workers::new(inbox)
-        .poll_interval(poll)
-        .start_handler(async |_: Delivery| StatusCode::OK)
-        .unwrap()
+    super::work(inbox, |workers| workers.poll_interval(poll)).0
 }
 
 async fn listening(client: &Client) -> Vec<i32> {
@@ -27,22 +21,21 @@ async fn listening(client: &Client) -> Vec<i32> {
 }
 
 async fn until_listening(client: &Client) -> i32 {
-    let began = Instant::now();
-    loop {
-        if let [process] = listening(client).await[..] {
-            return process;
+    let mut process = 0;
+    until("one listens", async || match listening(client).await[..] {
+        [one] => {
+            process = one;
+            true
         }
-        assert!(began.elapsed() < PATIENCE);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        _ => false,
+    })
+    .await;
+    process
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_entry_of_another_process_wakes_the_workers() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     // Two inboxes that share nothing but the table.
     let (mine, other) = (inbox(&server.config()), inbox(&server.config()));
     let _workers = patient(&mine);
@@ -51,27 +44,18 @@ async fn an_entry_of_another_process_wakes_the_workers() {
         accept(&other, &format!("evt_{number}")).await.unwrap();
         until_done(&other, number).await;
     }
-    assert_eq!(
-        listening(&client).await.len(),
-        1,
-        "who only accepts does not listen"
-    );
+    let listening = listening(&client).await.len();
+    assert_eq!(listening, 1, "who only accepts does not listen");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_continues_while_the_listening_connection_is_replaced() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
+    let (server, client) = needed!(unflushed().await);
     let (mine, other) = (inbox(&server.config()), inbox(&server.config()));
     let workers = work(&mine, Duration::from_millis(200));
     let first = until_listening(&client).await;
-    let killed = client
-        .query_one("SELECT pg_terminate_backend($1)", &[&first])
-        .await
-        .unwrap();
-    assert!(killed.get::<_, bool>(0));
+    let kill = format!("SELECT pg_terminate_backend({first})");
+    assert!(value::<bool>(&client, &kill).await);
     accept(&other, "evt_1").await.unwrap();
     until_done(&other, 1).await;
     let second = until_listening(&client).await;
@@ -87,9 +71,7 @@ async fn work_continues_while_the_listening_connection_is_replaced() {
 /// A role without the right to connect once more, or a pooler that can't listen: polling alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_of_the_programs_own_is_asked_in_the_interval() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
+    let server = needed!(migrated(&["fsync=off"]).await);
     let config = Config::from_str(&server.config()).unwrap();
     let manager = deadpool_postgres::Manager::new(config, NoTls);
     let pool = deadpool_postgres::Pool::builder(manager).build().unwrap();

@@ -21,7 +21,8 @@ const OTHER: &str = "whsec_made_up_secret_of_another_one";
 /// As the service writes it: compact, its own order of keys, characters as they are.
 pub(super) const BODY: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"2025-11-21T01:53:20Z","data":{"rowId":"r/1","properties":{"Größe":"5 < 6 é","n":1.50,"a":[1,{"b":2}]},"createdBy":{"id":"u","name":"Zoë"}}}"#;
 
-type Kinds = &'static [&'static str];
+/// The names of causes, apart by white space.
+type Kinds = &'static str;
 
 /// A difference between the configured secret and the one that signs.
 pub(super) struct SecretMistake {
@@ -72,6 +73,20 @@ impl Case {
         }
     }
 
+    pub(super) fn of_secret(secret: &'static SecretMistake) -> Self {
+        Self {
+            secret: Some(secret),
+            ..Self::good()
+        }
+    }
+
+    pub(super) fn of_body(body: &'static BodyMistake) -> Self {
+        Self {
+            body: Some(body),
+            ..Self::good()
+        }
+    }
+
     pub(super) fn name(&self) -> String {
         let names = [
             self.secret.map(|secret| secret.name),
@@ -89,12 +104,8 @@ impl Case {
             self.signed.map(|signed| signed.kinds),
             self.header.map(|header| header.kinds),
         ];
-        names
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|name| kind(name))
-            .collect()
+        let names = names.into_iter().flatten();
+        names.flat_map(str::split_whitespace).map(kind).collect()
     }
 
     fn configured(&self) -> &[u8] {
@@ -165,29 +176,17 @@ impl Case {
             [b"1763690000.", self.signed_body()].concat(),
             self.signed_string(),
         ];
-        for key in [
-            SECRET.as_bytes(),
-            self.configured(),
-            self.key(),
-            OTHER.as_bytes(),
-        ] {
+        let (secret, other) = (SECRET.as_bytes(), OTHER.as_bytes());
+        for key in [secret, self.configured(), self.key(), other] {
             for string in &strings {
                 let mac = mac(key, string);
                 let base64 = STANDARD.encode(&mac).to_lowercase();
                 let url_safe = URL_SAFE_NO_PAD.encode(&mac).to_lowercase();
                 // A part of it would be half a leak.
-                macs.extend([
-                    hex::encode(&mac)[..16].to_owned(),
-                    base64[..16].to_owned(),
-                    url_safe[..16].to_owned(),
-                ]);
-                macs.push(
-                    mac[..4]
-                        .iter()
-                        .map(|byte| format!("{byte}"))
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                );
+                let parts = [hex::encode(&mac), base64, url_safe];
+                macs.extend(parts.map(|part| part[..16].to_owned()));
+                let bytes: Vec<_> = mac[..4].iter().map(u8::to_string).collect();
+                macs.push(bytes.join(", "));
             }
         }
         macs
@@ -211,113 +210,58 @@ fn signature(value: String) -> Vec<(String, String)> {
 pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
     let random = SECRET.strip_prefix("whsec_").unwrap();
     let digits = DECODABLE.strip_prefix("whsec_").unwrap();
-    let mistake =
-        |name, kind: &'static [&'static str], configured: &[u8], key: &[u8]| SecretMistake {
-            name,
-            kinds: kind,
-            configured: configured.to_vec(),
-            key: key.to_vec(),
-        };
+    let mistake = |kinds, name, configured: &[u8], key: &[u8]| SecretMistake {
+        name,
+        kinds,
+        configured: configured.to_vec(),
+        key: key.to_vec(),
+    };
     let configured =
-        |name, kinds, text: &str| mistake(name, kinds, text.as_bytes(), SECRET.as_bytes());
-    let signed = |name, kinds, key: &[u8]| mistake(name, kinds, SECRET.as_bytes(), key);
+        |kinds, name, text: &str| mistake(kinds, name, text.as_bytes(), SECRET.as_bytes());
+    let space = |name, text: String| configured("secret_white_space", name, &text);
+    let quoted = |name, text: String| configured("secret_quoted", name, &text);
+    let lost = |name, text: &str, key: &str| {
+        mistake("secret_padding_lost", name, text.as_bytes(), key.as_bytes())
+    };
+    let signed = |kinds, name, key: &str| mistake(kinds, name, SECRET.as_bytes(), key.as_bytes());
+    let decoded = |kinds, name, key: &[u8]| mistake(kinds, name, DECODABLE.as_bytes(), key);
+    let (begin, end) = SECRET.split_at(20);
+    let (line, crlf) = (format!("{SECRET}\n"), format!("{SECRET}\r\n"));
+    let (bom, twice) = (format!("\u{feff}{SECRET}"), format!("whsec_{SECRET}"));
+    let both = format!(" \"{SECRET}\"\n");
+    let (base64, hex) = (
+        STANDARD.decode(digits).unwrap(),
+        hex::decode(digits).unwrap(),
+    );
+    let [one, two] = [
+        "whsec_made_up_with_one_sign_at_its_end0000000",
+        "whsec_made_up_with_two_signs_at_its_end_",
+    ];
+    let bytes = (b"bWFkZS11cC1rZXktb2YtYnl0ZXM_", b"made-up-key-of-bytes?");
     vec![
-        configured(
-            "space behind",
-            &["secret_white_space"],
-            &format!("{SECRET} "),
-        ),
-        configured(
-            "line break behind",
-            &["secret_white_space"],
-            &format!("{SECRET}\n"),
-        ),
-        configured(
-            "line break within",
-            &["secret_white_space"],
-            &format!("{}\r\n{}", &SECRET[..20], &SECRET[20..]),
-        ),
-        configured(
-            "BOM in front",
-            &["secret_bom"],
-            &format!("\u{feff}{SECRET}"),
-        ),
-        configured(
-            "zero width space",
-            &["secret_white_space"],
-            &format!("{SECRET}\u{200b}"),
-        ),
-        configured(
-            "a written line break",
-            &["secret_white_space"],
-            &format!("{SECRET}\\n"),
-        ),
-        configured("quotes", &["secret_quoted"], &format!("\"{SECRET}\"")),
-        configured("single quotes", &["secret_quoted"], &format!("'{SECRET}'")),
-        configured("one quote", &["secret_quoted"], &format!("{SECRET}\"")),
-        configured("curly quotes", &["secret_quoted"], &format!("“{SECRET}”")),
-        configured(
-            "quotes in white space",
-            &["secret_white_space", "secret_quoted"],
-            &format!(" \"{SECRET}\"\n"),
-        ),
-        configured("no prefix", &["secret_prefix_missing"], random),
-        configured(
-            "prefix twice",
-            &["secret_prefix_repeated"],
-            &format!("whsec_{SECRET}"),
-        ),
-        mistake(
-            "the last sign lost",
-            &["secret_padding_lost"],
-            b"whsec_made_up_with_one_sign_at_its_end0000000",
-            b"whsec_made_up_with_one_sign_at_its_end0000000=",
-        ),
-        mistake(
-            "both last signs lost",
-            &["secret_padding_lost"],
-            b"whsec_made_up_with_two_signs_at_its_end_",
-            b"whsec_made_up_with_two_signs_at_its_end_==",
-        ),
-        signed(
-            "prefix stripped",
-            &["secret_prefix_missing"],
-            random.as_bytes(),
-        ),
-        signed(
-            "prefix added",
-            &["secret_prefix_repeated"],
-            format!("whsec_{SECRET}").as_bytes(),
-        ),
-        mistake(
-            "decoded from base64",
-            &["secret_base64_decoded"],
-            DECODABLE.as_bytes(),
-            &STANDARD.decode(digits).unwrap(),
-        ),
-        mistake(
-            "decoded from hex",
-            &["secret_hex_decoded"],
-            DECODABLE.as_bytes(),
-            &hex::decode(digits).unwrap(),
-        ),
-        mistake(
-            "decoded whole",
-            &["secret_base64_decoded"],
-            b"bWFkZS11cC1rZXktb2YtYnl0ZXM_",
-            b"made-up-key-of-bytes?",
-        ),
-        signed(
-            "echoed",
-            &["secret_line_break"],
-            format!("{SECRET}\n").as_bytes(),
-        ),
-        signed(
-            "echoed on Windows",
-            &["secret_line_break"],
-            format!("{SECRET}\r\n").as_bytes(),
-        ),
-        signed("another's", &["secret_of_another"], OTHER.as_bytes()),
+        space("space behind", format!("{SECRET} ")),
+        space("line break behind", line.clone()),
+        space("line break within", format!("{begin}\r\n{end}")),
+        configured("secret_bom", "BOM in front", &bom),
+        space("zero width space", format!("{SECRET}\u{200b}")),
+        space("a written line break", format!("{SECRET}\\n")),
+        quoted("quotes", format!("\"{SECRET}\"")),
+        quoted("single quotes", format!("'{SECRET}'")),
+        quoted("one quote", format!("{SECRET}\"")),
+        quoted("curly quotes", format!("“{SECRET}”")),
+        configured("secret_white_space secret_quoted", "quotes in space", &both),
+        configured("secret_prefix_missing", "no prefix", random),
+        configured("secret_prefix_repeated", "prefix twice", &twice),
+        lost("the last sign lost", one, &format!("{one}=")),
+        lost("both last signs lost", two, &format!("{two}==")),
+        signed("secret_prefix_missing", "prefix stripped", random),
+        signed("secret_prefix_repeated", "prefix added", &twice),
+        decoded("secret_base64_decoded", "decoded from base64", &base64),
+        decoded("secret_hex_decoded", "decoded from hex", &hex),
+        mistake("secret_base64_decoded", "decoded whole", bytes.0, bytes.1),
+        signed("secret_line_break", "echoed", &line),
+        signed("secret_line_break", "echoed on Windows", &crlf),
+        signed("secret_of_another", "another's", OTHER),
     ]
 });
 
@@ -357,15 +301,16 @@ fn pretty(indent: &str) -> String {
 }
 
 pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
-    let mistake =
-        |name, kinds: &'static [&'static str], signed: &[u8], arrived: &[u8]| BodyMistake {
-            name,
-            kinds,
-            signed: signed.to_vec(),
-            arrived: arrived.to_vec(),
-        };
-    let arrived = |name, kinds, body: &[u8]| mistake(name, kinds, BODY.as_bytes(), body);
-    let signed = |name, kinds, body: &[u8]| mistake(name, kinds, body, BODY.as_bytes());
+    let mistake = |kinds, name, signed: &[u8], arrived: &[u8]| BodyMistake {
+        name,
+        kinds,
+        signed: signed.to_vec(),
+        arrived: arrived.to_vec(),
+    };
+    let arrived = |kinds, name, body: &[u8]| mistake(kinds, name, BODY.as_bytes(), body);
+    let signed = |kinds, name, body: &[u8]| mistake(kinds, name, body, BODY.as_bytes());
+    const INDENTED: Kinds = "body_indented";
+    const AGAIN: Kinds = "body_written_again";
     let replaced = |from: &str, to: &str| {
         assert!(BODY.contains(from));
         BODY.replace(from, to).into_bytes()
@@ -379,203 +324,122 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
         BODY.chars().map(escape).collect::<String>().into_bytes()
     };
     let lines = pretty("  ");
-    let percent: String = BODY
-        .bytes()
-        .map(|byte| match byte {
-            b' ' => "+".into(),
-            byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-            byte => format!("%{byte:02X}"),
-        })
-        .collect();
-    let latin = |text: &str| {
-        text.chars()
-            .map(|char| u8::try_from(char).unwrap())
-            .collect::<Vec<u8>>()
+    let percent = |byte| match byte {
+        b' ' => "+".into(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
     };
+    let percent: String = BODY.bytes().map(percent).collect();
+    let latin = BODY.chars().map(|char| u8::try_from(char).unwrap());
+    let latin: Vec<u8> = latin.collect();
     let taken_for_latin: String = BODY.bytes().map(char::from).collect();
     let utf16: Vec<u8> = BODY.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let bytes = BODY.as_bytes();
+    let [line, crlf] = [&b"\n"[..], b"\r\n"].map(|end| [bytes, end].concat());
+    let bom = [b"\xef\xbb\xbf", bytes].concat();
+    let [by_4, by_tabs] = ["    ", "\t"].map(pretty);
+    let (escapes, upper, html) = (escaped(false), escaped(true), replaced("<", "\\u003c"));
+    let php = String::from_utf8(escapes.clone())
+        .unwrap()
+        .replace('/', "\\/");
+    let (control, code) = (replaced("u\"", "u\\n\""), replaced("u\"", "u\\u000a\""));
+    let (whole, power) = (replaced("1.50", "1000"), replaced("1.50", "1e3"));
+    let (value, name) = (format!("payload={percent}"), format!("{percent}="));
     vec![
-        arrived("pretty by 2", &["body_indented"], lines.as_bytes()),
-        arrived("pretty by 4", &["body_indented"], pretty("    ").as_bytes()),
+        arrived(INDENTED, "pretty by 2", lines.as_bytes()),
+        arrived(INDENTED, "pretty by 4", by_4.as_bytes()),
         arrived(
-            "pretty by tabs and a line break",
-            &["body_indented"],
-            (pretty("\t") + "\n").as_bytes(),
+            INDENTED,
+            "tabs and a line break",
+            (by_tabs.clone() + "\n").as_bytes(),
         ),
-        arrived("spaced", &["body_indented"], SPACED.as_bytes()),
-        signed("pretty by 2", &["body_indented"], lines.as_bytes()),
-        signed("pretty by 4", &["body_indented"], pretty("    ").as_bytes()),
-        signed(
-            "pretty by tabs",
-            &["body_indented"],
-            pretty("\t").as_bytes(),
-        ),
-        signed("spaced", &["body_indented"], SPACED.as_bytes()),
-        signed("sorted", &["body_written_again"], SORTED.as_bytes()),
-        arrived("reordered", &["body_written_again"], REORDERED.as_bytes()),
+        arrived(INDENTED, "spaced", SPACED.as_bytes()),
+        signed(INDENTED, "pretty by 2", lines.as_bytes()),
+        signed(INDENTED, "pretty by 4", by_4.as_bytes()),
+        signed(INDENTED, "pretty by tabs", by_tabs.as_bytes()),
+        signed(INDENTED, "spaced", SPACED.as_bytes()),
+        signed(AGAIN, "sorted", SORTED.as_bytes()),
+        arrived(AGAIN, "reordered", REORDERED.as_bytes()),
+        arrived("body_line_break_added", "line break added", &line),
+        arrived("body_line_break_added", "CRLF added", &crlf),
+        signed("body_line_break_lost", "line break lost", &line),
+        signed("body_line_break_lost", "CRLF lost", &crlf),
+        arrived("body_bom_added", "BOM added", &bom),
+        signed("body_bom_lost", "BOM lost", &bom),
+        arrived(AGAIN, "slashes escaped", &replaced("r/1", "r\\/1")),
+        arrived(AGAIN, "characters escaped", &escapes),
+        arrived(AGAIN, "characters escaped in upper case", &upper),
+        signed(AGAIN, "escapes lost", &escapes),
+        arrived(AGAIN, "escaped for HTML", &html),
+        signed(AGAIN, "escapes for HTML lost", &html),
+        mistake(AGAIN, "escapes of control characters", &control, &code),
+        arrived(AGAIN, "PHP", php.as_bytes()),
+        signed(AGAIN, "1.50 made 1.5", &replaced("1.50", "1.5")),
+        mistake(AGAIN, "1e3 made 1000", &whole, &power),
+        arrived("body_form_encoded", "a form's value", value.as_bytes()),
+        arrived("body_form_encoded", "a form's name", name.as_bytes()),
+        arrived("body_charset", "Latin-1", &latin),
         arrived(
-            "line break added",
-            &["body_line_break_added"],
-            &[bytes, b"\n"].concat(),
-        ),
-        arrived(
-            "CRLF added",
-            &["body_line_break_added"],
-            &[bytes, b"\r\n"].concat(),
-        ),
-        signed(
-            "line break lost",
-            &["body_line_break_lost"],
-            &[bytes, b"\n"].concat(),
-        ),
-        signed(
-            "CRLF lost",
-            &["body_line_break_lost"],
-            &[bytes, b"\r\n"].concat(),
-        ),
-        arrived(
-            "BOM added",
-            &["body_bom_added"],
-            &[b"\xef\xbb\xbf", bytes].concat(),
-        ),
-        signed(
-            "BOM lost",
-            &["body_bom_lost"],
-            &[b"\xef\xbb\xbf", bytes].concat(),
-        ),
-        arrived(
-            "slashes escaped",
-            &["body_written_again"],
-            &replaced("r/1", "r\\/1"),
-        ),
-        arrived(
-            "characters escaped",
-            &["body_written_again"],
-            &escaped(false),
-        ),
-        arrived(
-            "characters escaped in upper case",
-            &["body_written_again"],
-            &escaped(true),
-        ),
-        signed("escapes lost", &["body_written_again"], &escaped(false)),
-        arrived(
-            "escaped for HTML",
-            &["body_written_again"],
-            &replaced("<", "\\u003c"),
-        ),
-        signed(
-            "escapes for HTML lost",
-            &["body_written_again"],
-            &replaced("<", "\\u003c"),
-        ),
-        mistake(
-            "escapes of control characters",
-            &["body_written_again"],
-            &replaced("u\"", "u\\n\""),
-            &replaced("u\"", "u\\u000a\""),
-        ),
-        arrived(
-            "PHP",
-            &["body_written_again"],
-            String::from_utf8(escaped(false))
-                .unwrap()
-                .replace('/', "\\/")
-                .as_bytes(),
-        ),
-        signed(
-            "1.50 made 1.5",
-            &["body_written_again"],
-            &replaced("1.50", "1.5"),
-        ),
-        mistake(
-            "1e3 made 1000",
-            &["body_written_again"],
-            &replaced("1.50", "1000"),
-            &replaced("1.50", "1e3"),
-        ),
-        arrived(
-            "a form's value",
-            &["body_form_encoded"],
-            format!("payload={percent}").as_bytes(),
-        ),
-        arrived(
-            "a form's name",
-            &["body_form_encoded"],
-            format!("{percent}=").as_bytes(),
-        ),
-        arrived("Latin-1", &["body_charset"], &latin(BODY)),
-        arrived(
+            "body_charset",
             "taken for Latin-1",
-            &["body_charset"],
             taken_for_latin.as_bytes(),
         ),
-        arrived("UTF-16", &["body_charset"], &utf16),
+        arrived("body_charset", "UTF-16", &utf16),
     ]
 });
 
 pub(super) static SIGNED: LazyLock<Vec<SignedMistake>> = LazyLock::new(|| {
-    let mistake = |name, kind: Kinds, signed| SignedMistake {
+    let mistake = |kinds, name, signed, timestamp| SignedMistake {
         name,
-        kinds: kind,
+        kinds,
         signed,
-        timestamp: "1763690000",
+        timestamp,
     };
+    const NOW: &str = "1763690000";
+    const MILLISECONDS: Kinds = "timestamp_in_milliseconds clock_milliseconds";
     vec![
-        mistake("milliseconds", &["timestamp_in_milliseconds"], "T000.B"),
-        SignedMistake {
-            timestamp: "1763690000123",
-            ..mistake(
-                "seconds",
-                &["timestamp_in_milliseconds", "clock_milliseconds"],
-                "S.B",
-            )
-        },
+        mistake("timestamp_in_milliseconds", "milliseconds", "T000.B", NOW),
+        mistake(MILLISECONDS, "seconds", "S.B", "1763690000123"),
         mistake(
+            "timestamp_of_another_time",
             "another time",
-            &["timestamp_of_another_time"],
             "1763690007.B",
+            NOW,
         ),
-        SignedMistake {
-            timestamp: "1763690000.25",
-            ..mistake("a fraction", &["timestamp_malformed"], "T.B")
-        },
+        mistake("timestamp_malformed", "a fraction", "T.B", "1763690000.25"),
     ]
 });
 
 pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
-    let mistake = |name, kinds: Kinds, headers| HeaderMistake {
+    let mistake = |kinds, name, headers| HeaderMistake {
         name,
         kinds,
         headers,
     };
     vec![
-        mistake("upper case", &["header_upper_case"], |mac| {
+        mistake("header_upper_case", "upper case", |mac| {
             signature(format!("sha256={}", hex::encode_upper(mac)))
         }),
-        mistake("no prefix", &["header_without_prefix"], |mac| {
+        mistake("header_without_prefix", "no prefix", |mac| {
             signature(hex::encode(mac))
         }),
-        mistake("doubled", &["header_repeated"], |mac| {
+        mistake("header_repeated", "doubled", |mac| {
             let header = signature(format!("sha256={}", hex::encode(mac)));
             [header.clone(), header].concat()
         }),
-        mistake("doubled, second right", &["header_repeated"], |mac| {
+        mistake("header_repeated", "doubled, second right", |mac| {
             let wrong = signature(format!("sha256={}", "0".repeat(64)));
             [wrong, signature(format!("sha256={}", hex::encode(mac)))].concat()
         }),
-        mistake("timestamp doubled", &["header_repeated"], |mac| {
+        mistake("header_repeated", "timestamp doubled", |mac| {
             stamped(mac, &["1763690000", "1763690000"])
         }),
         mistake(
+            "header_repeated",
             "timestamp doubled, second right",
-            &["header_repeated"],
             |mac| stamped(mac, &["1763690001", "1763690000"]),
         ),
-        mistake(NO_TIMESTAMP, &["timestamp_missing"], |mac| {
-            stamped(mac, &[])
-        }),
+        mistake("timestamp_missing", NO_TIMESTAMP, |mac| stamped(mac, &[])),
     ]
 });
 

@@ -7,6 +7,7 @@ use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::{CauseKind, Explainer, Explanation, HintKind};
 
 use super::mistakes::{NOW, mac};
+use crate::says;
 
 const BODY: &str = r#"{"id":"evt_1","type":"row.created"}"#;
 const BYTES: &[u8] = b"\xfe\x01made-up-key\x80\xa0\xff";
@@ -74,6 +75,6 @@ fn a_byte_order_mark_in_front_of_a_secret_has_its_own_repair() {
         let explanation = explain(signed, format!("\u{feff}{signed}{behind}"));
         assert_eq!(of_secret(&explanation), [(CauseKind::SecretBom, detail)]);
         let said = explanation.to_string();
-        assert!(said.contains("without a byte order mark"), "{said}");
+        says(&said, "without a byte order mark");
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use hookgate_testing::explain::{CauseKind, Explainer, Hint, HintKind};
 
 use super::mistakes::{NOW, SECRET};
-use super::{explainer, kinds, signed_at};
+use super::{arrived, explainer, hints_at, kinds, signed_at};
+use crate::says;
 
 fn signed() -> String {
     r#"{"id":"evt_1","type":"row.created","data":{"rowId":"r/1","properties":{"Größe":"5 < 6 & \"é\"🧾\n+","Del":"DEL","Total":12.5,"Big":12345678.5,"Max":100,"Count":3}}}"#
@@ -55,10 +56,8 @@ fn a_body_is_found_by_whatever_program_it_was_written_again() {
             r#""r/1","properties":{"Gr\u00F6\u00DFe":"5 \u003C 6 \u0026 \u0022\u00E9\u0022\uD83E\uDDFE\n\u002B","Del":"\u007F","Total":12.5,"Big":12345678.5,"Max":100,"Count":3}}}"#,
         ),
     ] {
-        let mut delivery = signed_at(NOW, signed().as_bytes());
         let arrived = format!("{BEGIN}{}", arrived.replace("DEL", "\u{7f}"));
-        delivery.body = Some(arrived.into());
-        let explanation = explainer().explain(&delivery);
+        let explanation = explainer().explain(&super::arrived(&signed(), arrived));
         let expected = BTreeSet::from([CauseKind::BodyWrittenAgain]);
         assert_eq!(kinds(&explanation), expected, "{writer}: {explanation}");
     }
@@ -86,16 +85,10 @@ fn a_body_that_was_signed_in_a_programs_form_is_found_with_its_name() {
         ),
     ] {
         let sent = r#"{"id":"evt_1","type":"a","data":{"t":"é / < ' 🧾","n":12345678.5,"m":1.0}}"#;
-        let mut delivery = signed_at(NOW, form.as_bytes());
-        delivery.body = Some(sent.into());
-        let explanation = explainer().explain(&delivery);
-        let found = explanation.causes().iter().map(|cause| cause.kind());
-        assert_eq!(
-            found.collect::<Vec<_>>(),
-            [CauseKind::BodyWrittenAgain],
-            "{writer}: {explanation}"
-        );
-        assert!(explanation.to_string().contains(writer), "{explanation}");
+        let explanation = explainer().explain(&arrived(form, sent));
+        let expected = BTreeSet::from([CauseKind::BodyWrittenAgain]);
+        assert_eq!(kinds(&explanation), expected, "{writer}: {explanation}");
+        says(&explanation, writer);
     }
 }
 
@@ -107,35 +100,29 @@ fn a_body_of_pythons_json_dumps_is_not_called_written_again_beside_a_proven_caus
         let explanation = Explainer::new().secret("KEY", secret).explain(delivery);
         let names = explanation.hints().iter().map(|hint| hint.kind().name());
         let names: Vec<_> = names.collect();
-        assert!(
-            !explanation.to_string().contains("written again"),
-            "{explanation}"
-        );
+        let told = explanation.to_string();
+        assert!(!told.contains("written again"), "{told}");
         names
     };
     let good = signed_at(NOW, body.as_bytes());
     assert_eq!(unproven(&good, &format!("{SECRET}\n")), [""; 0]);
-    assert_eq!(
-        unproven(&good, "tk_live_0123456789abcdef"),
-        ["secret_refused"]
-    );
+    let of_key = unproven(&good, "tk_live_0123456789abcdef");
+    assert_eq!(of_key, ["secret_refused"]);
     let mut unsigned = good.clone();
-    unsigned
-        .headers
-        .retain(|(name, _)| name != "x-service-signature");
+    let headers = &mut unsigned.headers;
+    headers.retain(|(name, _)| name != "x-service-signature");
     assert_eq!(unproven(&unsigned, SECRET), ["no_signature"]);
     let mut stale = good.clone();
     stale.received_at = hookgate::clock::UnixSeconds::new(NOW + 400);
-    assert_eq!(
-        unproven(&stale, "whsec_made_up_secret_of_another_one"),
-        ["clock"]
-    );
+    let of_stale = unproven(&stale, "whsec_made_up_secret_of_another_one");
+    assert_eq!(of_stale, ["clock"]);
 }
 
 /// With numbers that no way gives back, so that nothing fits.
 // fault E1: a body was parsed and written again, and neither an explanation fits nor a sign says so
 #[test]
 fn where_no_variant_fits_the_form_of_the_body_is_said() {
+    const SIGNED: &str = r#"{"id":"evt_1","n":1.2345670}"#;
     for (sign, arrived) in [
         ("white space", r#"{"id": "evt_1","n":1}"#),
         ("escapes", r#"{"id":"evt_1","n":"\u00e9"}"#),
@@ -144,9 +131,7 @@ fn where_no_variant_fits_the_form_of_the_body_is_said() {
         ("100.0", r#"{"id":"evt_1","n":5.0}"#),
         ("1e+20", r#"{"id":"evt_1","n":1.5E7}"#),
     ] {
-        let mut delivery = signed_at(NOW, br#"{"id":"evt_1","n":1.2345670}"#);
-        delivery.body = Some(arrived.into());
-        let explanation = explainer().explain(&delivery);
+        let explanation = explainer().explain(&super::arrived(SIGNED, arrived));
         assert!(explanation.none_fits(), "{explanation}");
         let mut hints = explanation.hints().iter();
         let hint = hints.find(|hint| hint.kind() == HintKind::WrittenAgain);
@@ -155,19 +140,12 @@ fn where_no_variant_fits_the_form_of_the_body_is_said() {
             hint.to_string()
                 .starts_with("This body looks written again")
         );
-        assert!(hint.detail().unwrap().contains(sign), "{hint}");
+        says(hint.detail().unwrap(), sign);
     }
     // The service's own form is not a sign.
-    let mut delivery = signed_at(NOW, br#"{"id":"evt_1","n":1.2345670}"#);
-    delivery.body = Some(r#"{"id":"evt_1","n":12.50,"t":"Größe/\"\n"}"#.into());
-    let explanation = explainer().explain(&delivery);
-    let is_written_again = |kind| kind == HintKind::WrittenAgain;
-    assert!(
-        !explanation
-            .hints()
-            .iter()
-            .any(|hint| is_written_again(hint.kind()))
-    );
+    let own = arrived(SIGNED, r#"{"id":"evt_1","n":12.50,"t":"Größe/\"\n"}"#);
+    let explanation = explainer().explain(&own);
+    assert!(!hints_at(&explanation, HintKind::WrittenAgain));
 }
 
 /// Nothing in a body shows how many zeros its numbers had.
@@ -175,15 +153,14 @@ fn where_no_variant_fits_the_form_of_the_body_is_said() {
 #[test]
 fn numbers_that_may_have_lost_their_zeros_are_reported_where_nothing_fits() {
     let hint = |arrived: &'static str| {
-        let mut delivery = signed_at(NOW, br#"{"id":"evt_1","a":1.500}"#);
-        delivery.body = Some(arrived.into());
+        let delivery = super::arrived(r#"{"id":"evt_1","a":1.500}"#, arrived);
         let explanation = explainer().explain(&delivery);
         assert!(explanation.none_fits(), "{explanation}");
         let is_it = |hint: &&Hint| hint.kind() == HintKind::NumbersWrittenAgain;
         explanation.hints().iter().find(is_it).map(Hint::to_string)
     };
     let found = hint(r#"{"id":"evt_1","a":1.5}"#).unwrap();
-    assert!(found.contains("zeros at the end of a fraction"), "{found}");
+    says(&found, "zeros at the end of a fraction");
     // Without a number, and with a form that says more.
     assert_eq!(hint(r#"{"id":"evt_1","a":"7"}"#), None);
     assert_eq!(hint(r#"{"id": "evt_1", "a": 1.5}"#), None);

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::time::Duration;
 
 use super::{delivery, delivery_of, ids};
+use crate::says;
 
 fn micros() -> impl Strategy<Value = Duration> {
     any::<u64>().prop_map(Duration::from_micros)
@@ -143,7 +144,7 @@ fn an_answer_without_a_claimed_subscription_is_read() {
     assert_eq!(LoggedDelivery::from_line(before).unwrap(), refused);
     refused.answer.as_mut().unwrap().claimed_subscription = Some("wh_1".to_owned());
     let line = refused.to_line();
-    assert!(line.contains(r#""claimed_subscription":"wh_1""#), "{line}");
+    says(&line, r#""claimed_subscription":"wh_1""#);
     assert_eq!(LoggedDelivery::from_line(line).unwrap(), refused);
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::{Delivery, MemoryStore, Receiver};
-use hookgate_testing::Harness;
-use hookgate_testing::replay::{ReplayClock, ReplayError};
+use hookgate::{Delivery, MemoryStore, Receiver, ReceiverBuilder};
+use hookgate_testing::replay::{Mode, ReplayClock, ReplayError, Report};
+use hookgate_testing::{Harness, Replay};
 use http::StatusCode;
 
 /// The effects of handlers, by event, across processes.
@@ -68,6 +68,32 @@ pub fn slow_app(
 
 /// Forgets with its process.
 pub fn forgetful(harness: &Harness, effects: &Effects) -> Result<Router, ReplayError> {
-    let store = MemoryStore::default().with_clock(harness.clock());
-    app(harness, store, effects)
+    app(harness, durable(harness.clock()), effects)
+}
+
+/// Replays against an app that forgets with its process.
+pub async fn forgetfully<M: Mode>(replay: Replay<M>, effects: &Effects) -> Report {
+    let report = replay.against(|harness| forgetful(&harness, effects));
+    report.await.unwrap()
+}
+
+/// Replays against an app whose handler takes so long and whose store outlives its processes: each event is committed once.
+pub async fn durably(replay: Replay, effects: &Effects, takes: Duration) -> Report {
+    let store = durable(replay.clock());
+    let report = replay.against(|harness| slow_app(&harness, store.clone(), effects, takes));
+    let report = report.await.unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    report
+}
+
+/// An app with these settings, whose handler handles everything.
+pub fn guarded(harness: &Harness, settings: ReceiverBuilder) -> Result<Router, ReplayError> {
+    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+    let guard = harness.layer(settings)?;
+    Ok(Router::new().route("/webhooks", post(handler).layer(guard)))
+}
+
+/// Settings with a store in memory, in the time of the replay.
+pub fn in_memory(harness: &Harness) -> ReceiverBuilder {
+    Receiver::builder().store(durable(harness.clock()))
 }

@@ -1,36 +1,28 @@
 //! Each fault does exactly as named, and a correct receiver withstands it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hookgate::dedupe::RetrySchedule;
-use hookgate_testing::replay::{Origin, Report, RunEnd, Verdict};
-use hookgate_testing::{Faults, Replay};
+use hookgate_testing::Faults;
+use hookgate_testing::replay::{AttemptReport, Origin, Report, RunEnd, Verdict};
 
-use super::apps::{Effects, forgetful, slow_app};
+use super::apps::{Effects, durably, forgetfully};
 use super::*;
+use crate::says;
 
 async fn replayed(faults: Faults) -> Report {
     let effects = Effects::default();
-    let report = Replay::of(small_log())
-        .secret(secret())
-        .with(faults)
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(play(small_log()).with(faults), &effects).await;
     assert!(report.each_event_committed_once(), "{report}");
     assert!(effects.each_once(5), "{report}");
     report
 }
 
-fn faulted<'r>(
-    report: &'r Report,
-    fault: &str,
-) -> Vec<&'r hookgate_testing::replay::AttemptReport> {
-    let has = |it: &&_| -> bool {
-        let it: &&hookgate_testing::replay::AttemptReport = it;
-        it.faults.iter().any(|own| own == fault)
-    };
-    report.attempts().filter(has).collect()
+fn faulted<'r>(report: &'r Report, fault: &str) -> Vec<&'r AttemptReport> {
+    let attempts = report.attempts();
+    let has = |it: &&AttemptReport| it.faults.iter().any(|own| own == fault);
+    attempts.filter(has).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,18 +53,14 @@ async fn deliveries_change_places_within_the_window() {
     }
     assert!(moved >= 10, "{moved}");
     // Hours lie between these: a delivery that changed its place would be refused for its age.
-    let apart = log([
-        logged("evt_1", 0),
-        logged("evt_2", 7_200),
-        logged("evt_3", 14_400),
-    ]);
+    let apart = [("evt_1", 0), ("evt_2", 7_200), ("evt_3", 14_400)];
+    let apart = log(apart.map(|(id, after)| logged(id, after)));
     let effects = Effects::default();
-    let report = Replay::of(apart)
-        .secret(secret())
-        .with(Faults::seeded(1).share(1.0).reorder())
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        play(apart).with(Faults::seeded(1).share(1.0).reorder()),
+        &effects,
+    )
+    .await;
     assert!(faulted(&report, "reordered").is_empty(), "{report}");
 }
 
@@ -84,37 +72,29 @@ async fn what_comes_too_late_is_refused_and_tried_again() {
         assert!(!late.is_empty());
         for attempt in late {
             assert!(attempt.outside_window, "{attempt}");
-            assert_eq!(
-                (attempt.status, &*attempt.outcome),
-                (Some(401), "not_authentic")
-            );
+            let answer = (attempt.status, &*attempt.outcome);
+            assert_eq!(answer, (Some(401), "not_authentic"));
         }
-        let retries = report
-            .attempts()
-            .filter(|it| matches!(it.origin, Origin::Retry(_)));
-        for retry in retries {
-            assert!(!retry.outside_window, "signed afresh: {retry}");
+        for it in report.attempts() {
+            let is_retry = matches!(it.origin, Origin::Retry(_));
+            assert!(!is_retry || !it.outside_window, "signed afresh: {it}");
         }
     }
     // Retries with their first timestamp are as late as the first attempt, and the report lists the events that were lost to it.
     let effects = Effects::default();
-    let report = Replay::of(log([logged("evt_1", 0)]))
-        .secret(secret())
-        .with(Faults::seeded(1).delay_past_window())
-        .retries_keep_their_signature()
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        play(log([logged("evt_1", 0)]))
+            .with(Faults::seeded(1).delay_past_window())
+            .retries_keep_their_signature(),
+        &effects,
+    )
+    .await;
     let event = report.event("evt_1").unwrap();
     assert_eq!((event.verdict(), event.discarded()), (Verdict::Never, true));
     assert_eq!(event.attempts.len(), 6);
-    assert!(
-        event
-            .attempts
-            .iter()
-            .all(|it| it.outside_window && it.status == Some(401))
-    );
-    assert!(report.to_string().contains("stale to the end"), "{report}");
+    let is_stale = |it: &AttemptReport| it.outside_window && it.status == Some(401);
+    assert!(event.attempts.iter().all(is_stale));
+    says(&report, "stale to the end");
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,34 +105,26 @@ async fn a_sender_that_hangs_up_stops_no_run() {
         assert!(!hung_up.is_empty());
         let unheard = hung_up.iter().filter(|it| it.status.is_none());
         for attempt in unheard.clone() {
-            assert!(
-                attempt.outcome.starts_with("the sender hung up after"),
-                "{attempt}"
-            );
+            let hung_up = attempt.outcome.starts_with("the sender hung up after");
+            assert!(hung_up, "{attempt}");
         }
         // A copy behind a finished one is answered before the sender stops waiting.
         assert!(unheard.count() >= 1, "{report}");
-        assert!(
-            report.events().iter().all(|event| event.runs.len() == 1),
-            "{report}"
-        );
+        let mut events = report.events().iter();
+        assert!(events.all(|event| event.runs.len() == 1), "{report}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_fails_or_panics_is_called_again() {
-    for (faults, end, outcome) in [
-        (
-            Faults::seeded(1).handler_fails(3),
-            RunEnd::MadeToFail,
-            "handler_status",
-        ),
-        (
-            Faults::seeded(1).handler_panics(3),
-            RunEnd::MadeToPanic,
-            "panicked",
-        ),
-    ] {
+    let faults = || Faults::seeded(1);
+    let fails = (
+        faults().handler_fails(3),
+        RunEnd::MadeToFail,
+        "handler_status",
+    );
+    let panics = (faults().handler_panics(3), RunEnd::MadeToPanic, "panicked");
+    for (faults, end, outcome) in [fails, panics] {
         let report = replayed(faults.share(1.0)).await;
         for event in report.events() {
             let ends: Vec<_> = event.runs.iter().map(|run| run.end).collect();
@@ -165,12 +137,11 @@ async fn a_handler_that_fails_or_panics_is_called_again() {
     }
     // Six attempts and no more: an event that fails in each of them is reported as lost.
     let effects = Effects::default();
-    let report = Replay::of(small_log())
-        .secret(secret())
-        .with(Faults::seeded(3).share(0.1).handler_fails(6))
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        play(small_log()).with(Faults::seeded(3).share(0.1).handler_fails(6)),
+        &effects,
+    )
+    .await;
     let lost: Vec<_> = report.never().collect();
     assert_eq!(lost.len(), 1, "{report}");
     assert!(lost[0].discarded() && lost[0].runs.len() >= 6, "{report}");
@@ -182,28 +153,14 @@ async fn a_slow_handler_outlives_its_request() {
     let by = Duration::from_secs(20);
     let report = replayed(Faults::seeded(1).share(1.0).handler_is_slow(1, by)).await;
     for event in report.events() {
-        assert_eq!(
-            (event.attempts[0].status, &*event.attempts[0].outcome),
-            (Some(503), "runs_on")
-        );
+        let (first, last) = (&event.attempts[0], event.attempts.last().unwrap());
+        assert_eq!((first.status, &*first.outcome), (Some(503), "runs_on"));
         assert_eq!(event.runs.len(), 1, "{report}");
-        assert_eq!(
-            event.attempts.last().unwrap().outcome,
-            "replayed",
-            "{report}"
-        );
+        assert_eq!(last.outcome, "replayed", "{report}");
     }
     // The handler's own slowness is not different.
     let effects = Effects::default();
-    let report = Replay::of(small_log())
-        .secret(secret())
-        .against(|harness| {
-            let store = hookgate::MemoryStore::default().with_clock(harness.clock());
-            slow_app(&harness, store, &effects, by)
-        })
-        .await
-        .unwrap();
-    assert!(report.each_event_committed_once(), "{report}");
+    durably(play(small_log()), &effects, by).await;
     assert!(effects.each_once(5));
 }
 
@@ -211,19 +168,17 @@ async fn a_slow_handler_outlives_its_request() {
 #[tokio::test(start_paused = true)]
 async fn the_replay_waits_for_the_last_run() {
     let effects = Effects::default();
-    let report = Replay::of(log([logged("evt_1", 0)]))
-        .secret(secret())
-        .schedule(RetrySchedule::new([]))
-        .with(Faults::seeded(1).handler_is_slow(1, Duration::from_secs(300)))
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        play(log([logged("evt_1", 0)]))
+            .schedule(RetrySchedule::new([]))
+            .with(Faults::seeded(1).handler_is_slow(1, Duration::from_secs(300))),
+        &effects,
+    )
+    .await;
     assert!(report.each_event_committed_once(), "{report}");
     let event = report.event("evt_1").unwrap();
-    assert!(
-        event.discarded() && event.commits[0].after_ms >= 300_000,
-        "{report}"
-    );
+    let is_late = event.commits[0].after_ms >= 300_000;
+    assert!(event.discarded() && is_late, "{report}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,37 +192,21 @@ async fn the_seed_decides_and_nothing_else() {
             .handler_fails(1)
             .handler_is_slow(1, Duration::from_secs(7))
     };
-    let (first, again, other) = (
-        replayed(all(5)).await,
-        replayed(all(5)).await,
-        replayed(all(6)).await,
-    );
+    let (first, again) = (replayed(all(5)).await, replayed(all(5)).await);
+    let other = replayed(all(6)).await;
     assert_eq!(first, again);
     assert_ne!(first, other);
     let expression = "Faults::seeded(5).duplicate().reorder().delay_past_window().sender_hangs_up().handler_fails(1)\
         .handler_is_slow(1, Duration::from_millis(7000))";
-    assert!(
-        first
-            .to_string()
-            .ends_with(&format!("repeat it with {expression}")),
-        "{first}"
-    );
+    let end = format!("repeat it with {expression}");
+    assert!(first.to_string().ends_with(&end), "{first}");
     // The choice of deliveries for one kind of fault does not depend on the other kinds.
     let alone = replayed(Faults::seeded(5).sender_hangs_up()).await;
-    let lines = |report: &Report| -> Vec<_> {
-        let mut lines: Vec<_> = faulted(report, "sender hangs up")
-            .iter()
-            .map(|it| it.line)
-            .collect();
-        lines.sort_unstable();
-        lines
+    let lines = |report: &Report| -> BTreeSet<_> {
+        let hung_up = faulted(report, "sender hangs up");
+        hung_up.iter().map(|it| it.line).collect()
     };
-    let more = replayed(
-        Faults::seeded(5)
-            .sender_hangs_up()
-            .handler_fails(1)
-            .duplicate(),
-    )
-    .await;
+    let more = Faults::seeded(5).sender_hangs_up().handler_fails(1);
+    let more = replayed(more.duplicate()).await;
     assert_eq!(lines(&alone), lines(&more));
 }

@@ -6,15 +6,17 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    DeadLetter, DedupeStore, Delivery, MemoryStore, Receiver, ReceiverBuilder,
+    DeadLetter, DedupeStore, Delivery, MemoryStore, Receiver,
     dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
     verify::Window,
 };
 use hookgate_testing::replay::{ReplayError, Report, Verdict};
-use hookgate_testing::{Faults, Harness, Replay};
+use hookgate_testing::{Faults, Harness};
 use http::StatusCode;
 
+use super::apps::{guarded, in_memory};
 use super::*;
+use crate::says;
 
 /// The promise that a store breaks.
 #[derive(Clone, Copy, Debug)]
@@ -91,15 +93,15 @@ impl DedupeStore for Broken {
     }
 }
 
-fn guarded(harness: &Harness, settings: ReceiverBuilder) -> Result<Router, ReplayError> {
-    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
-    let guard = harness.layer(settings)?;
-    Ok(Router::new().route("/webhooks", post(handler).layer(guard)))
+/// The gate is gone: every request reaches the handler, a forged delivery too.
+fn open(harness: &Harness) -> Result<Router, ReplayError> {
+    harness.receiver(in_memory(harness))?;
+    let handler = async || StatusCode::NO_CONTENT;
+    Ok(Router::new().route("/webhooks", post(handler)))
 }
 
 async fn with_store(breach: BrokenPromise, faults: Faults) -> Report {
-    Replay::of(small_log())
-        .secret(secret())
+    play(small_log())
         .with(faults)
         .against(|harness| {
             let inner = MemoryStore::default().with_clock(harness.clock());
@@ -117,10 +119,7 @@ async fn a_store_that_forgets_or_grants_every_claim_is_found_by_repeated_runs() 
         let twice: Vec<_> = report.twice().map(|event| &*event.id).collect();
         assert_eq!(twice, ["evt_2"], "{breach:?}: {report}");
         assert!(!report.each_event_committed_once());
-        assert!(
-            report.to_string().contains("TWICE: evt_2 row.deleted"),
-            "{report}"
-        );
+        says(&report, "TWICE: evt_2 row.deleted");
         let report = with_store(breach, Faults::seeded(1).share(1.0).duplicate()).await;
         assert_eq!(report.twice().count(), 5, "{breach:?}: {report}");
     }
@@ -133,84 +132,49 @@ async fn a_2xx_whose_commit_is_lost_does_not_count_as_a_commit() {
         let report = with_store(breach, Faults::none()).await;
         let of_events = report.events().iter().flat_map(|event| &event.attempts);
         let firsts = of_events.filter(|attempt| attempt.line != 3);
-        assert!(
-            firsts.clone().count() == 5 && firsts.clone().all(|it| it.status == Some(204)),
-            "{report}"
-        );
+        let statuses: Vec<_> = firsts.map(|it| it.status).collect();
+        assert_eq!(statuses, [Some(204); 5], "{report}");
         assert_eq!(report.once().count(), 0, "{breach:?}: {report}");
         assert!(report.never().count() >= 4, "{breach:?}: {report}");
         assert!(!report.each_event_committed_once());
         let event = report.event("evt_1").unwrap();
         assert_eq!((event.runs.len(), event.commits.len()), (1, 0));
-        assert!(
-            event.commits_lost + event.commits_unanswered >= 1,
-            "{report}"
-        );
-        assert!(
-            report
-                .to_string()
-                .contains("answered 2xx, so the sender does not come again"),
-            "{report}"
-        );
+        let unknown = event.commits_lost + event.commits_unanswered;
+        assert!(unknown >= 1, "{report}");
+        says(&report, "answered 2xx, so the sender does not come again");
     }
 }
 
 /// A commit that took effect is one, even if its reply was lost; a copy shows it.
 #[tokio::test(start_paused = true)]
 async fn a_commit_whose_reply_is_lost_is_seen_when_a_copy_finds_it() {
-    let report = with_store(
-        BrokenPromise::LosesReplies,
-        Faults::seeded(1).share(1.0).duplicate(),
-    )
-    .await;
+    let faults = Faults::seeded(1).share(1.0).duplicate();
+    let report = with_store(BrokenPromise::LosesReplies, faults).await;
     assert!(report.each_event_committed_once(), "{report}");
-    assert!(
-        report
-            .events()
-            .iter()
-            .all(|event| event.commits_unanswered >= 1)
-    );
+    let mut events = report.events().iter();
+    assert!(events.all(|event| event.commits_unanswered >= 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn done_does_not_commit_where_nothing_ran() {
     let report = with_store(BrokenPromise::KnowsAll, Faults::none()).await;
-    assert!(
-        report
-            .events()
-            .iter()
-            .all(|it| it.attempts[0].status == Some(200))
-    );
+    let mut events = report.events().iter();
+    assert!(events.all(|it| it.attempts[0].status == Some(200)));
     assert_eq!((report.never().count(), report.runs()), (5, 0), "{report}");
-    assert!(
-        report.to_string().contains("done before the replay"),
-        "{report}"
-    );
+    says(&report, "done before the replay");
 }
 
 /// A receiver that knows another secret as well accepts deliveries that were refused when the log was made.
 #[tokio::test(start_paused = true)]
 async fn what_never_was_authentic_must_stay_refused() {
-    let report = Replay::of(small_log())
-        .secret(secret())
-        .against(|harness| {
-            // The gate is gone: every request reaches the handler, a forged delivery too.
-            let store = MemoryStore::default().with_clock(harness.clock());
-            harness.receiver(Receiver::builder().store(store))?;
-            let handler = async || StatusCode::NO_CONTENT;
-            Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler)))
-        })
+    let report = play(small_log())
+        .against(|harness| open(&harness))
         .await
         .unwrap();
     let let_in: Vec<_> = report.let_in().map(|other| other.line).collect();
     assert_eq!(let_in, [4], "{report}");
     assert!(!report.each_event_committed_once());
-    assert!(
-        report
-            .to_string()
-            .contains("answered 2xx though never authentic: line 4"),
-        "{report}"
-    );
+    says(&report, "answered 2xx though never authentic: line 4");
     // And nothing was committed, whatever the statuses say.
     assert_eq!(report.never().count(), 5, "{report}");
 }
@@ -218,8 +182,7 @@ async fn what_never_was_authentic_must_stay_refused() {
 /// A log without an event proves nothing, even if all of it was refused correctly.
 #[tokio::test(start_paused = true)]
 async fn a_report_without_events_is_not_a_success() {
-    let report = Replay::of(log([forged("evt_1", 0), forged("evt_2", 1)]))
-        .secret(secret())
+    let report = play(log([forged("evt_1", 0), forged("evt_2", 1)]))
         .against(|harness| guarded(&harness, Receiver::builder().store(MemoryStore::default())))
         .await
         .unwrap();
@@ -234,21 +197,15 @@ async fn the_receivers_own_settings_hold() {
     let late = logged_at("evt_1", NOW, NOW - 1_000);
     let faults = Faults::seeded(1).delay_past_window();
     for (faults, attempts) in [(Faults::none(), 1), (faults, 2)] {
-        let report = Replay::of(log([late.clone()]))
-            .secret(secret())
+        let report = play(log([late.clone()]))
             .with(faults)
-            .against(|harness| {
-                let store = MemoryStore::default().with_clock(harness.clock());
-                guarded(&harness, Receiver::builder().store(store).window(window))
-            })
+            .against(|harness| guarded(&harness, in_memory(&harness).window(window)))
             .await
             .unwrap();
         assert!(report.each_event_committed_once(), "{report}");
         assert_eq!(report.attempts().count(), attempts, "{report}");
-        assert_eq!(
-            report.attempts().next().unwrap().outside_window,
-            attempts == 2
-        );
+        let first = report.attempts().next().unwrap();
+        assert_eq!(first.outside_window, attempts == 2);
     }
 }
 
@@ -256,20 +213,11 @@ async fn the_receivers_own_settings_hold() {
 #[tokio::test(start_paused = true)]
 async fn dead_letters_count_once_they_are_committed() {
     for (taken, verdict) in [(true, Verdict::Once), (false, Verdict::Never)] {
-        let report = Replay::of(log([logged("evt_1", 0)]))
-            .secret(secret())
+        let report = play(log([logged("evt_1", 0)]))
             .against(|harness| {
-                let store = MemoryStore::default().with_clock(harness.clock());
-                let settings =
-                    Receiver::builder()
-                        .store(store)
-                        .on_dead_letter(move |_, _| async move {
-                            if taken {
-                                Ok(())
-                            } else {
-                                Err("no room for it".into())
-                            }
-                        });
+                let answer = move || taken.then_some(()).ok_or("no room for it".into());
+                let settings = in_memory(&harness);
+                let settings = settings.on_dead_letter(move |_, _| std::future::ready(answer()));
                 let handler = async |_: Delivery| DeadLetter::new("never");
                 let guard = harness.layer(settings)?;
                 Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
@@ -286,31 +234,19 @@ async fn dead_letters_count_once_they_are_committed() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_that_was_tampered_with_must_be_refused() {
     let faults = || Faults::seeded(7).share(1.0).tampered();
-    let right = Replay::of(small_log()).secret(secret()).with(faults());
-    let right = right.against(|harness| {
-        let store = MemoryStore::default().with_clock(harness.clock());
-        guarded(&harness, Receiver::builder().store(store))
-    });
+    let right = play(small_log()).with(faults());
+    let right = right.against(|harness| guarded(&harness, in_memory(&harness)));
     let report = right.await.unwrap();
     assert!(report.each_event_committed_once(), "{report}");
     let tampered: Vec<_> = report.attempts().filter(|it| it.tampered).collect();
     assert_eq!(tampered.len(), 6, "each authentic delivery once: {report}");
     assert!(tampered.iter().all(|it| it.status == Some(401)), "{report}");
-    assert!(
-        report
-            .to_string()
-            .ends_with("Faults::seeded(7).share(1.0).tampered()")
-    );
+    let text = report.to_string();
+    assert!(text.ends_with("Faults::seeded(7).share(1.0).tampered()"));
 
-    // The gate is gone: every request is answered 2xx.
-    let open = Replay::of(small_log()).secret(secret()).with(faults());
-    let open = open.against(|harness| {
-        harness.receiver(Receiver::builder().store(MemoryStore::default()))?;
-        let handler = async || StatusCode::NO_CONTENT;
-        Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler)))
-    });
-    let report = open.await.unwrap();
+    let open = play(small_log()).with(faults());
+    let report = open.against(|harness| self::open(&harness)).await.unwrap();
     assert_eq!(report.let_in_tampered().count(), 6, "{report}");
     assert!(!report.each_event_committed_once());
-    assert!(report.to_string().contains("tampered with"), "{report}");
+    says(&report, "tampered with");
 }

@@ -2,7 +2,7 @@
 
 use hookgate::{Secret, clock::UnixSeconds};
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use hookgate_testing::{DeliveryLog, Signer};
+use hookgate_testing::{DeliveryLog, Replay, Signer};
 
 /// Also what the example `receiver` takes with `--try`.
 pub(super) const SECRET: &str = "whsec_made_up_for_local_tries";
@@ -74,4 +74,9 @@ pub(super) fn small_log() -> DeliveryLog {
         logged("evt_4", 60),
         logged("evt_5", 120),
     ])
+}
+
+/// A replay of it by the secret that has signed it.
+pub(super) fn play(log: DeliveryLog) -> Replay {
+    Replay::of(log).secret(secret())
 }

@@ -14,43 +14,36 @@ use hookgate::{
     lookup::Keys,
 };
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use hookgate_testing::replay::{ReplayError, ReplayErrorKind as Kind};
+use hookgate_testing::replay::{ReplayError, ReplayErrorKind as Kind, Report};
 use hookgate_testing::{Faults, Harness, Replay};
 use http::StatusCode;
 use http_body_util::{BodyExt, Full};
 
-use super::apps::{Effects, app, forgetful};
+use super::apps::{Effects, forgetful, forgetfully, in_memory};
 use super::*;
+use crate::says;
 
 #[tokio::test(start_paused = true)]
 async fn a_log_is_replayed_as_it_was_recorded() {
     let effects = Effects::default();
     let began = std::time::Instant::now();
-    let report = Replay::of(small_log())
-        .secret(secret())
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(play(small_log()), &effects).await;
     assert!(report.each_event_committed_once(), "{report}");
     assert!(effects.each_once(5));
     assert_eq!((report.events().len(), report.runs()), (5, 5));
     assert_eq!(report.answered_otherwise().count(), 0, "{report}");
     let copied = report.event("evt_2").unwrap();
     let outcomes: Vec<_> = copied.attempts.iter().map(|it| &*it.outcome).collect();
-    assert_eq!(
-        (outcomes, &copied.lines[..]),
-        (vec!["handled", "replayed"], &[2, 3][..])
-    );
+    assert_eq!(outcomes, ["handled", "replayed"]);
+    assert_eq!(copied.lines, [2, 3]);
     let [forged] = &report.others[..] else {
         panic!("{report}");
     };
     assert_eq!((forged.line, forged.authentic, forged.runs), (4, false, 0));
     assert_eq!(forged.attempts[0].status, Some(401));
     assert_eq!(forged.attempts.len(), 1, "nobody tries a forged one again");
-    assert!(
-        began.elapsed() < Duration::from_secs(60),
-        "two minutes passed really"
-    );
+    let really = began.elapsed();
+    assert!(really < Duration::from_secs(60), "two minutes passed");
 }
 
 /// The receiver's clock, and a store's, stand at each delivery's own time.
@@ -58,13 +51,9 @@ async fn a_log_is_replayed_as_it_was_recorded() {
 async fn the_clock_stands_where_each_delivery_was_received() {
     let (day, seen) = (24 * 3_600, Arc::<Mutex<Vec<i64>>>::default());
     // The third was logged late, as one that took long to answer.
-    let deliveries = [
-        logged("evt_1", 0),
-        logged("evt_2", 3 * day),
-        logged("evt_3", 2 * day),
-    ];
-    let report = Replay::of(log(deliveries))
-        .secret(secret())
+    let deliveries = [("evt_1", 0), ("evt_2", 3 * day), ("evt_3", 2 * day)];
+    let deliveries = deliveries.map(|(id, after)| logged(id, after));
+    let report = play(log(deliveries))
         .against(|harness| {
             let (clock, seen) = (harness.clock(), Arc::clone(&seen));
             let handler = move |delivery: Delivery| {
@@ -72,8 +61,7 @@ async fn the_clock_stands_where_each_delivery_was_received() {
                 seen.lock().unwrap().push(clock.now().as_i64() - NOW);
                 async { StatusCode::NO_CONTENT }
             };
-            let store = MemoryStore::default().with_clock(harness.clock());
-            let guard = harness.layer(Receiver::builder().store(store))?;
+            let guard = harness.layer(in_memory(&harness))?;
             Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler).layer(guard)))
         })
         .await
@@ -140,22 +128,18 @@ async fn an_old_log_can_be_signed_again() {
     late.answer = Some(answer(401, "not_authentic"));
     let replay = |late: &LoggedDelivery| {
         let log = log([late.clone(), forged("evt_2", 1)]);
-        Replay::of(log).secret(secret())
+        play(log)
     };
     let effects = Effects::default();
-    let report = replay(&late)
-        .schedule(hookgate::dedupe::RetrySchedule::new([]))
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        replay(&late).schedule(hookgate::dedupe::RetrySchedule::new([])),
+        &effects,
+    )
+    .await;
     assert_eq!(report.never().count(), 1, "{report}");
     assert!(report.events[0].attempts[0].outside_window);
     assert_eq!(effects.of("evt_1"), 0);
-    let report = replay(&late)
-        .resigned()
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(replay(&late).resigned(), &effects).await;
     assert!(report.each_event_committed_once(), "{report}");
     // The forged one is still forged.
     assert_eq!((report.events().len(), report.others[0].runs), (1, 0));
@@ -166,7 +150,7 @@ async fn an_old_log_can_be_signed_again() {
 async fn a_log_replayed_raw_gets_no_delivery_in() {
     let effects = Effects::default();
     for at in [None, Some(NOW + 500), Some(NOW - 500)] {
-        let mut replay = Replay::of(small_log()).secret(secret()).raw();
+        let mut replay = play(small_log()).raw();
         if let Some(at) = at {
             replay = replay.at(UnixSeconds::new(at));
         }
@@ -184,13 +168,11 @@ async fn a_log_replayed_raw_gets_no_delivery_in() {
         }
     }
     // Within the window the result is as recorded.
-    let report = Replay::of(small_log())
-        .secret(secret())
-        .raw()
-        .at(UnixSeconds::new(NOW + 100))
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        play(small_log()).raw().at(UnixSeconds::new(NOW + 100)),
+        &effects,
+    )
+    .await;
     assert!(report.each_event_committed_once(), "{report}");
 }
 
@@ -209,26 +191,14 @@ async fn redacted_deliveries_are_named_or_signed_again() {
     (imported.headers, imported.answer) = (Vec::new(), None);
     let deliveries = [logged("evt_1", 0), redacted("evt_2", 1), refused, imported];
     let effects = Effects::default();
-    let replay = || Replay::of(log(deliveries.clone())).secret(secret());
-    let error = replay()
-        .against(|harness| forgetful(&harness, &effects))
-        .await;
-    let error = error.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.lines()),
-        (Kind::Unverifiable, &[2, 3, 4][..])
-    );
+    let replay = || play(log(deliveries.clone()));
+    let error = replay().against(|harness| forgetful(&harness, &effects));
+    let error = error.await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unverifiable);
+    assert_eq!(error.lines(), &[2, 3, 4][..]);
     assert!(error.to_string().ends_with(": line 2, 3, 4"), "{error}");
-    let signed_again = replay()
-        .resign_unverifiable()
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
-    let all = replay()
-        .resigned()
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let signed_again = forgetfully(replay().resign_unverifiable(), &effects).await;
+    let all = forgetfully(replay().resigned(), &effects).await;
     for report in [signed_again, all] {
         assert!(report.each_event_committed_once(), "{report}");
         // A delivery that was refused as not authentic can't be checked any more, and is not signed.
@@ -247,19 +217,15 @@ async fn a_delivery_without_a_recorded_body_is_never_signed() {
     (large.body, large.answer) = (None, Some(LoggedAnswer::new(413, "body_too_large")));
     let replay = || {
         let log = log([logged("evt_1", 0), lost.clone(), large.clone()]);
-        Replay::of(log).secret(secret())
+        play(log)
     };
     let effects = Effects::default();
-    let recorded = replay().against(|harness| forgetful(&harness, &effects));
-    let resigned = replay().resigned();
-    let resigned = resigned.against(|harness| forgetful(&harness, &effects));
-    for report in [recorded.await.unwrap(), resigned.await.unwrap()] {
+    let recorded = forgetfully(replay(), &effects).await;
+    let resigned = forgetfully(replay().resigned(), &effects).await;
+    for report in [recorded, resigned] {
         assert!(report.each_event_committed_once(), "{report}");
         assert_eq!((report.attempts().count(), report.skipped), (1, 2));
-        assert!(
-            report.to_string().contains("2 skipped, whose body"),
-            "{report}"
-        );
+        says(&report, "2 skipped, whose body");
     }
 }
 
@@ -284,15 +250,12 @@ async fn each_subscription_is_signed_with_its_own_secret() {
     let effects = Effects::default();
     let replay = || {
         let replay = Replay::of(log(deliveries.clone()));
-        replay
-            .subscription("wh_1", secret())
-            .subscription("wh_2", other())
+        let replay = replay.subscription("wh_1", secret());
+        replay.subscription("wh_2", other())
     };
-    let recorded = replay().against(|harness| forgetful(&harness, &effects));
-    let recorded = recorded.await.unwrap();
-    let resigned = replay().resigned();
-    let resigned = resigned.against(|harness| forgetful(&harness, &effects));
-    for report in [recorded, resigned.await.unwrap()] {
+    let recorded = forgetfully(replay(), &effects).await;
+    let resigned = forgetfully(replay().resigned(), &effects).await;
+    for report in [recorded, resigned] {
         assert!(report.each_event_committed_once(), "{report}");
         let scopes: Vec<_> = report.events().iter().map(|it| &*it.scope).collect();
         assert_eq!(scopes, ["wh_1", "wh_2"]);
@@ -300,13 +263,13 @@ async fn each_subscription_is_signed_with_its_own_secret() {
     }
     // A key ring of the user verifies, the secrets sign.
     let scoped = KeyRing::new(secret()).with_scope("orders").unwrap();
-    let report = Replay::of(log([logged("evt_1", 0)]))
-        .secret(secret())
-        .keys(Keys::single(scoped))
-        .resigned()
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(
+        play(log([logged("evt_1", 0)]))
+            .keys(Keys::single(scoped))
+            .resigned(),
+        &effects,
+    )
+    .await;
     assert!(report.each_event_committed_once(), "{report}");
     assert_eq!(report.events()[0].scope, "orders");
 }
@@ -326,8 +289,8 @@ async fn a_rotated_log_is_signed_again_by_the_key_that_had_signed() {
             .named_secret("2026-05", old())
     };
     let effects = Effects::default();
-    let recorded = replay().against(|harness| forgetful(&harness, &effects));
-    assert!(recorded.await.unwrap().each_event_committed_once());
+    let recorded = forgetfully(replay(), &effects).await;
+    assert!(recorded.each_event_committed_once());
     let keys = Arc::<Mutex<Vec<String>>>::default();
     let told = Arc::clone(&keys);
     let report = replay()
@@ -335,9 +298,8 @@ async fn a_rotated_log_is_signed_again_by_the_key_that_had_signed() {
         .against(|harness| {
             let keys = Arc::clone(&told);
             let handler = move |delivery: Delivery| {
-                keys.lock()
-                    .unwrap()
-                    .push(delivery.verified().key_name().to_owned());
+                let key = delivery.verified().key_name().to_owned();
+                keys.lock().unwrap().push(key);
                 async { StatusCode::NO_CONTENT }
             };
             let guard = harness.layer(Receiver::builder().store(MemoryStore::default()))?;
@@ -353,49 +315,38 @@ async fn a_rotated_log_is_signed_again_by_the_key_that_had_signed() {
 async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let effects = Effects::default();
     let none = |_: Harness| -> Result<Router, ReplayError> { panic!("no app is needed") };
-    let kind = |error: Result<_, ReplayError>| {
-        error
-            .map(|_: hookgate_testing::replay::Report| ())
-            .unwrap_err()
-            .kind()
-    };
+    let kind = |error: Result<Report, ReplayError>| error.unwrap_err().kind();
 
-    let empty = Replay::of(log([])).secret(secret()).against(none);
+    let empty = play(log([])).against(none);
     assert_eq!(kind(empty.await), Kind::Empty);
-    let nothing = Replay::of(small_log()).secret(secret()).only(|_| false);
+    let nothing = play(small_log()).only(|_| false);
     assert_eq!(kind(nothing.against(none).await), Kind::Empty);
-    assert_eq!(
-        kind(Replay::of(small_log()).against(none).await),
-        Kind::NoSecret
-    );
-    let mixed = Replay::of(small_log()).secret(secret());
+    let without = Replay::of(small_log()).against(none);
+    assert_eq!(kind(without.await), Kind::NoSecret);
+    let mixed = play(small_log());
     let mixed = mixed.subscription("wh_1", secret()).against(none);
     assert_eq!(kind(mixed.await), Kind::Keys);
-    let twice = Replay::of(small_log()).secret(secret()).secret(secret());
+    let twice = play(small_log()).secret(secret());
     assert_eq!(kind(twice.against(none).await), Kind::Keys);
 
     let wrong = Secret::new("whsec_made_up_and_not_the_logs").unwrap();
     let wrong = Replay::of(small_log()).secret(wrong).against(none).await;
     let error = wrong.unwrap_err();
     // The forged one was not authentic then either.
-    assert_eq!(
-        (error.kind(), error.lines()),
-        (Kind::WrongSecret, &[1, 2, 3, 5, 6, 7][..])
-    );
+    assert_eq!(error.kind(), Kind::WrongSecret);
+    assert_eq!(error.lines(), &[1, 2, 3, 5, 6, 7][..]);
     assert!(!format!("{error:?}").contains("whsec"), "{error:?}");
 
     let mut bad = [logged("evt_1", 0), logged("evt_2", 0), logged("evt_3", 0)];
     bad[0].target = "no path\n".into();
     bad[1].headers.push(("x-odd".into(), "line\nbreak".into()));
     bad[2].received_at = UnixSeconds::new(-5);
-    let unsendable = Replay::of(log(bad)).secret(secret()).against(none).await;
+    let unsendable = play(log(bad)).against(none).await;
     let error = unsendable.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.lines()),
-        (Kind::Unsendable, &[1, 2, 3][..])
-    );
+    assert_eq!(error.kind(), Kind::Unsendable);
+    assert_eq!(error.lines(), &[1, 2, 3][..]);
 
-    let replay = || Replay::of(small_log()).secret(secret());
+    let replay = || play(small_log());
     let without = replay().against(|harness: Harness| {
         let layer = harness.layer(Receiver::builder().without_deduplication())?;
         let handler = async || StatusCode::NO_CONTENT;
@@ -403,17 +354,14 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     });
     let error = without.await.unwrap_err();
     assert_eq!(error.kind(), Kind::NoDeduplication);
-    assert!(
-        error.to_string().contains(".without_deduplication()"),
-        "{error}"
-    );
+    says(&error, ".without_deduplication()");
     let unset = replay().against(|harness: Harness| {
         harness.receiver(Receiver::builder())?;
         forgetful(&harness, &effects)
     });
     let error = unset.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Settings);
-    assert!(format!("{error:?}").contains("no store"), "{error:?}");
+    says(format!("{error:?}"), "no store");
     let store = MemoryStore::default();
     let other = Secret::new("whsec_made_up_for_another_route").unwrap();
     let other = Receiver::builder().secret(other).store(store.clone());
@@ -426,7 +374,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     });
     let error = shared.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Settings);
-    assert!(format!("{error:?}").contains(".scope("), "{error:?}");
+    says(format!("{error:?}"), ".scope(");
     let failed = replay().against(|_| Err::<Router, _>("no database"));
     let error = failed.await.unwrap_err();
     assert_eq!(error.kind(), Kind::App);
@@ -440,10 +388,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
         Ok::<Router, Boxed>(Router::new())
     });
     let error = config.await.unwrap_err();
-    assert!(
-        format!("{error:?}").contains("this is an API key"),
-        "{error:?}"
-    );
+    says(format!("{error:?}"), "this is an API key");
     let inner = replay().against(|harness| {
         let settings = Receiver::builder();
         harness.receiver(settings)?;
@@ -468,7 +413,7 @@ async fn an_app_of_production_is_replayed_as_it_is() {
     let _ = production(&settings().secret(secret()).build().unwrap());
     let replay = || {
         let faults = Faults::seeded(1).share(1.0).handler_fails(1);
-        Replay::of(small_log()).secret(secret()).with(faults)
+        play(small_log()).with(faults)
     };
     let by_layer = replay().against(|harness| harness.layer(settings()).map(router));
     let by_receiver = replay().against(|harness| {
@@ -517,9 +462,8 @@ async fn handled_by_steps(
 /// Of a server that calls the steps itself only the commits are seen.
 #[tokio::test(start_paused = true)]
 async fn an_app_that_calls_the_steps_itself_is_seen_by_its_commits() {
-    let report = Replay::of(small_log()).secret(secret()).against(|harness| {
-        let store = MemoryStore::default().with_clock(harness.clock());
-        let receiver = harness.receiver(Receiver::builder().store(store))?;
+    let report = play(small_log()).against(|harness| {
+        let receiver = harness.receiver(in_memory(&harness))?;
         Ok::<_, ReplayError>(tower::service_fn(move |request| {
             by_steps(receiver.clone(), request)
         }))
@@ -527,31 +471,25 @@ async fn an_app_that_calls_the_steps_itself_is_seen_by_its_commits() {
     let report = report.await.unwrap();
     assert!(report.each_event_committed_once(), "{report}");
     assert!(!report.runs_were_seen && report.runs() == 0);
-    assert!(report.to_string().contains("runs were not"), "{report}");
+    says(&report, "runs were not");
 }
 
 #[tokio::test]
 async fn time_that_is_not_paused_is_an_error_that_names_the_fix() {
     let effects = Effects::default();
-    let replay = || Replay::of(log([logged("evt_1", 0), logged("evt_2", 3_600)])).secret(secret());
+    let replay = || play(log([logged("evt_1", 0), logged("evt_2", 3_600)]));
     let running = replay()
         .against(|harness| forgetful(&harness, &effects))
         .await;
     let error = running.unwrap_err();
     assert_eq!(error.kind(), Kind::TimeNotPaused);
-    assert!(error.to_string().contains("start_paused = true"), "{error}");
+    says(&error, "start_paused = true");
     // Or on purpose, with the long waits cut short.
     let began = std::time::Instant::now();
     let replay = replay().in_real_time(Duration::from_millis(20));
     let clock = replay.clock();
     let report = replay
-        .against(|harness| {
-            app(
-                &harness,
-                MemoryStore::default().with_clock(harness.clock()),
-                &effects,
-            )
-        })
+        .against(|harness| forgetful(&harness, &effects))
         .await
         .unwrap();
     assert!(report.each_event_committed_once(), "{report}");

@@ -41,22 +41,21 @@ async fn the_recorded_log_is_replayed_at_its_recorded_time() {
     // this one.
     for other in report.answered_otherwise() {
         let failed = other.logged_status.is_some_and(|status| status >= 500);
-        assert!(
-            failed || other.outcome == "handled" || other.outcome == "replayed",
-            "{other}"
-        );
+        let is_handled = ["handled", "replayed"].contains(&&*other.outcome);
+        assert!(failed || is_handled, "{other}");
     }
-    let first = recorded()
+    let recorded = recorded();
+    let times = recorded
         .deliveries()
         .iter()
-        .map(|logged| logged.received_at)
-        .min();
+        .map(|logged| logged.received_at);
+    let first = times.min();
     assert_eq!(report.began_at, first.unwrap().as_i64());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_recorded_log_passes_with_each_fault_and_with_all() {
-    let slow = Duration::from_secs(12);
+    const SLOW: Duration = Duration::from_secs(12);
     let kinds: [(&str, Add); 8] = [
         ("duplicate", Faults::duplicate),
         ("reorder", Faults::reorder),
@@ -64,9 +63,7 @@ async fn the_recorded_log_passes_with_each_fault_and_with_all() {
         ("hang up", Faults::sender_hangs_up),
         ("fails", |faults| faults.handler_fails(1)),
         ("panics", |faults| faults.handler_panics(1)),
-        ("slow", |faults| {
-            faults.handler_is_slow(1, Duration::from_secs(12))
-        }),
+        ("slow", |faults| faults.handler_is_slow(1, SLOW)),
         ("restart", |faults| faults.restarts(1)),
     ];
     for seed in 0..6 {
@@ -75,17 +72,13 @@ async fn the_recorded_log_passes_with_each_fault_and_with_all() {
             assert!(report.each_event_committed_once(), "{name}: {report}");
             assert!(effects.each_once(report.events().len()), "{name}: {report}");
         }
-        let together = kinds
-            .iter()
-            .fold(Faults::seeded(seed), |faults, (_, add)| add(faults));
+        let together = Faults::seeded(seed);
+        let together = kinds.iter().fold(together, |faults, (_, add)| add(faults));
         let (report, effects) = replayed(together.clone()).await;
         assert!(report.each_event_committed_once(), "{report}");
         assert!(effects.each_once(report.events().len()), "{report}");
-        assert!(together.to_string().contains(&slow.as_millis().to_string()));
-        assert_eq!(
-            report,
-            replayed(together).await.0,
-            "the same seed is the same replay"
-        );
+        assert!(together.to_string().contains(&SLOW.as_millis().to_string()));
+        let again = replayed(together).await.0;
+        assert_eq!(report, again, "the same seed is the same replay");
     }
 }

@@ -3,22 +3,17 @@
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Event, MemoryStore, Receiver};
+use hookgate::Event;
 use hookgate_record::LoggedAnswer;
+use hookgate_testing::Faults;
 use hookgate_testing::replay::{ReplayError, Report};
-use hookgate_testing::{Faults, Replay};
 
-use super::apps::{Effects, forgetful};
+use super::apps::{Effects, forgetfully, in_memory};
 use super::*;
+use crate::says;
 
 async fn replayed(faults: Faults) -> Report {
-    let effects = Effects::default();
-    Replay::of(small_log())
-        .secret(secret())
-        .with(faults)
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap()
+    forgetfully(play(small_log()).with(faults), &Effects::default()).await
 }
 
 /// A handler that wants a number where the log has a text: 422 in the log, and again.
@@ -38,32 +33,27 @@ async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_report
     let replay = |answer: LoggedAnswer| {
         let mut failed = failed.clone();
         failed.answer = Some(answer);
-        Replay::of(log([logged("evt_1", 0), failed]))
-            .secret(secret())
-            .against(|harness| {
-                let store = MemoryStore::default().with_clock(harness.clock());
-                let guard = harness.layer(Receiver::builder().store(store))?;
-                let handler = async |_: Event<Order>| StatusCode::NO_CONTENT;
-                let app = Router::new().route("/webhooks", post(handler).layer(guard));
-                Ok::<_, ReplayError>(app)
-            })
+        play(log([logged("evt_1", 0), failed])).against(|harness| {
+            let guard = harness.layer(in_memory(&harness))?;
+            let handler = async |_: Event<Order>| StatusCode::NO_CONTENT;
+            let app = Router::new().route("/webhooks", post(handler).layer(guard));
+            Ok::<_, ReplayError>(app)
+        })
     };
     let report = replay(answer(422, "type_mismatch")).await.unwrap();
     assert!(!report.each_event_committed_once() && report.each_event_committed_as_logged());
     let event = report.event("evt_2").unwrap();
     assert!(event.failed_in_log() && !report.event("evt_1").unwrap().failed_in_log());
     let reason = event.attempts[0].reason.as_deref().unwrap();
-    assert!(
-        reason.contains("data.properties.Total does not fit: found a string"),
-        "{reason}"
+    says(
+        &reason,
+        "data.properties.Total does not fit: found a string",
     );
     assert!(!reason.contains("twelve"));
     let text = report.to_string();
-    assert!(
-        text.contains("422 type_mismatch (") && text.contains("data.properties.Total"),
-        "{text}"
-    );
-    assert!(text.contains("it failed in the log too"), "{text}");
+    says(&text, "422 type_mismatch (");
+    says(&text, "data.properties.Total");
+    says(&text, "it failed in the log too");
     // Handled in the log, and no more: that is a change for the worse.
     let report = replay(answer(204, "handled")).await.unwrap();
     assert!(!report.each_event_committed_as_logged(), "{report}");
@@ -73,28 +63,15 @@ async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_report
 async fn a_report_of_failures_is_readable() {
     let report = replayed(Faults::seeded(3).share(0.1).handler_fails(6)).await;
     let text = report.to_string();
-    assert!(
-        text.starts_with("12 deliveries, 5 events: 4 committed once, 1 never, 0 twice\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("\n1 never were authentic: 0 of them let in\n"),
-        "{text}"
-    );
-    assert!(text.contains("NEVER: evt_"), "{text}");
-    assert!(
-        text.contains("  6 runs, 0 of them handled it, 0 commits\n"),
-        "{text}"
-    );
-    assert!(text.contains(", attempt 6: 500 handler_status"), "{text}");
-    assert!(
-        text.contains("    run: made to fail by the plan\n"),
-        "{text}"
-    );
-    assert!(
-        text.ends_with("\nrepeat it with Faults::seeded(3).share(0.1).handler_fails(6)"),
-        "{text}"
-    );
+    let begin = "12 deliveries, 5 events: 4 committed once, 1 never, 0 twice\n";
+    assert!(text.starts_with(begin), "{text}");
+    says(&text, "\n1 never were authentic: 0 of them let in\n");
+    says(&text, "NEVER: evt_");
+    says(&text, "  6 runs, 0 of them handled it, 0 commits\n");
+    says(&text, ", attempt 6: 500 handler_status");
+    says(&text, "    run: made to fail by the plan\n");
+    let end = "\nrepeat it with Faults::seeded(3).share(0.1).handler_fails(6)";
+    assert!(text.ends_with(end), "{text}");
     // No body and no secret.
     assert!(!text.contains("Ada") && !text.contains("whsec"), "{text}");
 }
@@ -105,7 +82,7 @@ async fn a_report_that_was_kept_is_the_same_report() {
     let json = serde_json::to_string(&report).unwrap();
     let kept: Report = serde_json::from_str(&json).unwrap();
     // Fields are named as those of every command's `--json`.
-    assert!(json.contains(r#""beganAt":"#), "{json}");
+    says(&json, r#""beganAt":"#);
     assert_eq!(kept, report);
     assert!(!json.contains("Ada") && !json.contains("whsec"), "{json}");
 }
@@ -116,33 +93,22 @@ async fn another_answer_than_the_logs_is_named() {
     let mut failed = logged("evt_1", 0);
     failed.answer = Some(answer(500, "panicked"));
     let effects = Effects::default();
-    let report = Replay::of(log([failed]))
-        .secret(secret())
-        .against(|harness| forgetful(&harness, &effects))
-        .await
-        .unwrap();
+    let report = forgetfully(play(log([failed])), &effects).await;
     assert!(report.each_event_committed_once(), "{report}");
     let text = report.to_string();
-    assert!(
-        text.contains("answered otherwise than the log says:\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("line 1: 204 handled; logged: 500 panicked\n"),
-        "{text}"
-    );
+    says(&text, "answered otherwise than the log says:\n");
+    says(&text, "line 1: 204 handled; logged: 500 panicked\n");
 }
 
 #[tokio::test(start_paused = true)]
 async fn ids_are_escaped_on_a_terminal() {
     for (id, is_event) in [("evt_\u{202e}1", true), ("evt_\u{9b}31m", false)] {
         let effects = Effects::default();
-        let report = Replay::of(log([logged(id, 0)]))
-            .secret(secret())
-            .with(Faults::seeded(1).handler_fails(6))
-            .against(|harness| forgetful(&harness, &effects))
-            .await
-            .unwrap();
+        let report = forgetfully(
+            play(log([logged(id, 0)])).with(Faults::seeded(1).handler_fails(6)),
+            &effects,
+        )
+        .await;
         assert_eq!(report.events().len(), usize::from(is_event));
         assert_eq!(report.never().count(), usize::from(is_event));
         let text = report.to_string();

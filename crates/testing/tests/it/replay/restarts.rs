@@ -7,11 +7,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{Delivery, Receiver};
+use hookgate_testing::Faults;
 use hookgate_testing::replay::{ReplayError, RunEnd};
-use hookgate_testing::{Faults, Replay};
 use http::StatusCode;
 
-use super::apps::{Effects, app, durable, forgetful, slow_app};
+use super::apps::{Effects, durable, durably, forgetful, forgetfully};
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -20,27 +20,15 @@ async fn a_durable_store_outlives_processes_and_one_in_memory_does_not() {
     for seed in 0..40 {
         let faults = Faults::seeded(seed).restarts(2).duplicate();
         let effects = Effects::default();
-        let replay = Replay::of(small_log())
-            .secret(secret())
-            .with(faults.clone());
-        let store = durable(replay.clock());
-        let report = replay
-            .against(|harness| app(&harness, store.clone(), &effects))
-            .await
-            .unwrap();
-        assert!(report.each_event_committed_once(), "{report}");
+        let replay = play(small_log()).with(faults.clone());
+        let report = durably(replay, &effects, Duration::ZERO).await;
         assert!(effects.each_once(5), "{report}");
         assert_eq!(report.processes, 3);
         let runs = report.events().iter().flat_map(|event| &event.runs);
         cut_off += runs.filter(|run| run.end == RunEnd::CutOff).count();
 
         let effects = Effects::default();
-        let report = Replay::of(small_log())
-            .secret(secret())
-            .with(faults)
-            .against(|harness| forgetful(&harness, &effects))
-            .await
-            .unwrap();
+        let report = forgetfully(play(small_log()).with(faults), &effects).await;
         for event in report.events() {
             // The report agrees with the effects.
             assert_eq!(effects.of(&event.id), event.handled(), "{report}");
@@ -60,9 +48,7 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
         // Each run takes longer than its request, and so has moved to a task of its own when the process ends.
         let takes = Duration::from_secs(40);
         let (effects, told) = (Effects::default(), Arc::<Mutex<Vec<&str>>>::default());
-        let replay = Replay::of(log([logged("evt_1", 0)]))
-            .secret(secret())
-            .with(Faults::seeded(seed).restarts(1));
+        let replay = play(log([logged("evt_1", 0)])).with(Faults::seeded(seed).restarts(1));
         let store = durable(replay.clock());
         let alive = Arc::new(AtomicUsize::new(0));
         let report = replay
@@ -102,26 +88,12 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_a_restart_has_cut_off_begins_again_when_its_lease_has_ended() {
     let effects = Effects::default();
-    let replay = Replay::of(log([logged("evt_1", 0)]))
-        .secret(secret())
-        .with(Faults::seeded(2).restarts(1));
-    let store = durable(replay.clock());
-    let report = replay
-        .against(|harness| slow_app(&harness, store.clone(), &effects, Duration::from_secs(90)))
-        .await
-        .unwrap();
-    assert!(report.each_event_committed_once(), "{report}");
+    let replay = play(log([logged("evt_1", 0)])).with(Faults::seeded(2).restarts(1));
+    let report = durably(replay, &effects, Duration::from_secs(90)).await;
     let event = report.event("evt_1").unwrap();
-    let ends: Vec<_> = event
-        .runs
-        .iter()
-        .map(|run| (run.process, run.end))
-        .collect();
-    assert_eq!(
-        ends,
-        [(0, RunEnd::CutOff), (1, RunEnd::Succeeded)],
-        "{report}"
-    );
+    let ends = event.runs.iter().map(|run| (run.process, run.end));
+    let expected = [(0, RunEnd::CutOff), (1, RunEnd::Succeeded)];
+    assert_eq!(ends.collect::<Vec<_>>(), expected, "{report}");
 }
 
 /// A process that is killed releases nothing: its claim is held until the lease ends, and a copy that comes before that runs nothing.
@@ -130,25 +102,16 @@ async fn what_a_killed_process_has_claimed_stays_claimed() {
     let mut found = 0;
     for seed in 0..10 {
         let effects = Effects::default();
-        let replay = Replay::of(log([logged("evt_1", 0), logged("evt_1", 4)]))
-            .secret(secret())
+        let replay = play(log([logged("evt_1", 0), logged("evt_1", 4)]))
             .with(Faults::seeded(seed).restarts(1));
-        let store = durable(replay.clock());
         let takes = Duration::from_secs(90);
-        let report = replay
-            .against(|harness| slow_app(&harness, store.clone(), &effects, takes))
-            .await
-            .unwrap();
-        assert!(report.each_event_committed_once(), "{report}");
+        let report = durably(replay, &effects, takes).await;
         let event = report.event("evt_1").unwrap();
         let copy = &event.attempts[1];
         if copy.process == 1 {
             assert_eq!(event.runs[0].end, RunEnd::CutOff);
-            assert_eq!(
-                (copy.status, &*copy.outcome),
-                (Some(503), "still_running"),
-                "{report}"
-            );
+            let answer = (copy.status, &*copy.outcome);
+            assert_eq!(answer, (Some(503), "still_running"), "{report}");
             found += 1;
         }
     }
@@ -161,17 +124,12 @@ async fn a_run_that_finishes_as_its_process_ends_is_not_done() {
     let mut cut_off = 0;
     for seed in 0..200 {
         let effects = Effects::default();
-        let replay = Replay::of(small_log()).secret(secret()).with(
+        let replay = play(small_log()).with(
             Faults::seeded(seed)
                 .handler_is_slow(1, Duration::from_secs(3))
                 .restarts(1),
         );
-        let store = durable(replay.clock());
-        let report = replay
-            .against(|harness| app(&harness, store.clone(), &effects))
-            .await
-            .unwrap();
-        assert!(report.each_event_committed_once(), "{report}");
+        let report = durably(replay, &effects, Duration::ZERO).await;
         let runs = report.events().iter().flat_map(|event| &event.runs);
         cut_off += runs.filter(|run| run.end == RunEnd::CutOff).count();
     }
@@ -181,17 +139,12 @@ async fn a_run_that_finishes_as_its_process_ends_is_not_done() {
 #[tokio::test(start_paused = true)]
 async fn a_killed_process_ends_at_the_seed_that_found_it() {
     let effects = Effects::default();
-    let replay = Replay::of(small_log()).secret(secret()).with(
+    let replay = play(small_log()).with(
         Faults::seeded(2_553_960_611_825_779_574)
             .handler_is_slow(1, Duration::from_secs(3))
             .restarts(1),
     );
-    let store = durable(replay.clock());
-    let report = replay
-        .against(|harness| app(&harness, store.clone(), &effects))
-        .await
-        .unwrap();
-    assert!(report.each_event_committed_once(), "{report}");
+    let report = durably(replay, &effects, Duration::ZERO).await;
     assert!(effects.each_once(5), "{report}");
     let event = report.event("evt_2").unwrap();
     assert_eq!(event.runs[0].end, RunEnd::CutOff, "{report}");
@@ -200,8 +153,7 @@ async fn a_killed_process_ends_at_the_seed_that_found_it() {
 #[tokio::test(start_paused = true)]
 async fn a_second_process_that_can_not_begin_is_an_error() {
     let effects = Effects::default();
-    let error = Replay::of(small_log())
-        .secret(secret())
+    let error = play(small_log())
         .with(Faults::seeded(1).restarts(1))
         .against(|harness| match harness.process() {
             0 => forgetful(&harness, &effects).map_err(|error| error.to_string()),

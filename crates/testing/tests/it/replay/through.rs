@@ -16,6 +16,7 @@ use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 
 use super::*;
+use crate::says;
 
 /// Gives each request the same answer, after a while, and notes the requests.
 #[derive(Clone, Default)]
@@ -38,21 +39,14 @@ impl FixedAnswer {
     }
 
     fn ids(&self) -> Vec<String> {
-        self.came
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|(_, id)| id.clone())
-            .collect()
+        let came = self.came.lock().unwrap();
+        came.iter().map(|(_, id)| id.clone()).collect()
     }
 }
 
 impl Transport for FixedAnswer {
     async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        let id = request.headers()["x-service-event-id"]
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let id = request.headers()["x-service-event-id"].to_str()?.to_owned();
         self.came.lock().unwrap().push((Instant::now(), id));
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
@@ -67,6 +61,15 @@ impl Transport for FixedAnswer {
     }
 }
 
+/// A receiver by the machine's clock, with this secret.
+fn in_process(secret: Secret) -> InProcess<Router> {
+    let receiver = Receiver::builder().secret(secret);
+    let receiver = receiver.store(MemoryStore::default()).build().unwrap();
+    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+    let guarded = post(handler).layer(receiver.layer());
+    InProcess::new(Router::new().route("/webhooks", guarded))
+}
+
 fn events(count: i64) -> DeliveryLog {
     log((1..=count).map(|number| logged(&format!("evt_{number}"), number)))
 }
@@ -74,35 +77,20 @@ fn events(count: i64) -> DeliveryLog {
 /// By the machine's clock, against a receiver that goes by it too: the log is years old or from the future by then.
 #[tokio::test]
 async fn a_log_is_signed_for_now_or_goes_out_as_it_came() {
-    let receiver = Receiver::builder()
-        .secret(secret())
-        .store(MemoryStore::default());
-    let receiver = receiver.build().unwrap();
-    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
-    let app = Router::new().route("/webhooks", post(handler).layer(receiver.layer()));
-    let resigned = Replay::of(small_log())
-        .secret(secret())
-        .resigned()
-        .through(InProcess::new(app.clone()))
-        .run()
-        .await
-        .unwrap();
+    let app = in_process(secret());
+    let resigned = play(small_log()).resigned().through(app.clone());
+    let resigned = resigned.run().await.unwrap();
     let by_status = BTreeMap::from([(200, 1), (204, 5), (401, 1)]);
     let summary = resigned.summary();
-    assert_eq!(
-        (summary.by_status, summary.accepted, summary.replayed),
-        (by_status, 6, 1)
-    );
+    assert_eq!(summary.by_status, by_status);
+    assert_eq!((summary.accepted, summary.replayed), (6, 1));
     assert_eq!((summary.as_they_came, summary.sent), (1, 7));
     assert!(!resigned.all_accepted());
-    let forged = resigned
-        .answers
-        .iter()
-        .find(|answered| !answered.resigned)
-        .unwrap();
+    let mut answers = resigned.answers.iter();
+    let forged = answers.find(|answered| !answered.resigned).unwrap();
     assert_eq!((forged.line, forged.status), (4, Some(401)));
     // Without a secret, and refused for its age.
-    let raw = Replay::of(small_log()).raw().through(InProcess::new(app));
+    let raw = Replay::of(small_log()).raw().through(app);
     let raw = raw.run().await.unwrap();
     assert_eq!(raw.summary().by_status, BTreeMap::from([(401, 7)]));
 }
@@ -111,19 +99,9 @@ async fn a_log_is_signed_for_now_or_goes_out_as_it_came() {
 #[tokio::test]
 async fn another_receivers_secret_signs_what_was_authentic() {
     let theirs = || Secret::new("whsec_made_up_for_a_test_machine").unwrap();
-    let receiver = Receiver::builder()
-        .secret(theirs())
-        .store(MemoryStore::default());
-    let receiver = receiver.build().unwrap();
-    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
-    let app = Router::new().route("/webhooks", post(handler).layer(receiver.layer()));
-    let report = Replay::of(small_log())
-        .secret(theirs())
-        .resigned()
-        .through(InProcess::new(app))
-        .run()
-        .await
-        .unwrap();
+    let replay = Replay::of(small_log()).secret(theirs()).resigned();
+    let through = replay.through(in_process(theirs()));
+    let report = through.run().await.unwrap();
     let by_status = BTreeMap::from([(200, 1), (204, 5), (401, 1)]);
     assert_eq!(report.summary().by_status, by_status);
 }
@@ -134,25 +112,17 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
 
     let says = FixedAnswer::new(200, 10);
     let report = through(&says, events(3)).duplicated(2).run().await.unwrap();
-    let ids = [
-        "evt_1", "evt_1", "evt_1", "evt_2", "evt_2", "evt_2", "evt_3", "evt_3", "evt_3",
-    ];
+    let ids = ["evt_1", "evt_2", "evt_3"].map(|id| [id; 3]).concat();
     assert_eq!(says.ids(), ids);
-    let copies: Vec<_> = report
-        .answers
-        .iter()
-        .map(|answered| answered.copy)
-        .collect();
+    let copies = report.answers.iter().map(|answered| answered.copy);
+    let copies: Vec<_> = copies.collect();
     assert_eq!(copies, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
     assert!(report.all_accepted() && says.most.load(Ordering::SeqCst) == 1);
 
     let orders = [7, 7, 8].map(|seed| async move {
         let says = FixedAnswer::new(200, 1);
-        through(&says, events(20))
-            .shuffled(seed)
-            .run()
-            .await
-            .unwrap();
+        let through = through(&says, events(20)).shuffled(seed);
+        through.run().await.unwrap();
         says.ids()
     });
     let [first, again, other] = orders;
@@ -161,20 +131,13 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
     assert_eq!(first.len(), 20);
 
     let says = FixedAnswer::new(200, 100);
-    through(&says, events(20))
-        .concurrency(5)
-        .run()
-        .await
-        .unwrap();
+    let five = through(&says, events(20)).concurrency(5);
+    five.run().await.unwrap();
     assert_eq!(says.most.load(Ordering::SeqCst), 5);
 
     let says = FixedAnswer::new(200, 1);
-    through(&says, events(10))
-        .concurrency(3)
-        .per_second(4.0)
-        .run()
-        .await
-        .unwrap();
+    let four = through(&says, events(10)).concurrency(3).per_second(4.0);
+    four.run().await.unwrap();
     let came = says.came.lock().unwrap().clone();
     for pair in came.windows(2) {
         assert!(pair[1].0 - pair[0].0 >= Duration::from_millis(250));
@@ -184,11 +147,8 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
     // Invalid rates become the smallest one.
     for rate in [0.0, -1.0, 1e-300, f64::NAN] {
         let (says, began) = (FixedAnswer::new(200, 1), Instant::now());
-        through(&says, events(2))
-            .per_second(rate)
-            .run()
-            .await
-            .unwrap();
+        let slowest = through(&says, events(2)).per_second(rate);
+        slowest.run().await.unwrap();
         let passed = began.elapsed().as_secs();
         assert!((86_400..86_402).contains(&passed), "{rate}: {passed} s");
     }
@@ -197,34 +157,17 @@ async fn copies_order_concurrency_and_rate_are_as_asked() {
 #[tokio::test(start_paused = true)]
 async fn unanswered_deliveries_are_reported_with_their_reason() {
     let slow = FixedAnswer::new(200, 6_000);
-    let report = Replay::of(events(3))
-        .raw()
-        .through(slow)
-        .concurrency(3)
-        .run()
-        .await
-        .unwrap();
+    let through = |count, to| Replay::of(events(count)).raw().through(to);
+    let report = through(3, slow).concurrency(3).run().await.unwrap();
     let summary = report.summary();
     let failures = BTreeMap::from([("no answer within 5000 ms".to_owned(), 3)]);
     assert_eq!((summary.unanswered, summary.by_failure), (3, failures));
     assert_eq!((summary.latency, report.all_accepted()), (None, false));
-    let dead = Replay::of(events(2))
-        .raw()
-        .through(FixedAnswer::new(0, 0))
-        .run()
-        .await
-        .unwrap();
+    let dead = through(2, FixedAnswer::new(0, 0)).run().await.unwrap();
     let summary = dead.summary();
-    assert_eq!(
-        summary.by_failure,
-        BTreeMap::from([("the line is dead".to_owned(), 2)])
-    );
-    assert!(
-        summary
-            .to_string()
-            .contains("no answer  2  (the line is dead)"),
-        "{summary}"
-    );
+    let failures = BTreeMap::from([("the line is dead".to_owned(), 2)]);
+    assert_eq!(summary.by_failure, failures);
+    says(&summary, "no answer  2  (the line is dead)");
     assert!(!summary.to_string().contains("commit"), "{summary}");
 }
 
@@ -245,10 +188,8 @@ async fn it_ends_on_request_and_reports_the_answers_until_then() {
     assert_eq!(answered_lines, [1, 2, 3]);
     assert_eq!(says.ids().len(), 4, "the fourth was under way");
     let text = report.summary().to_string();
-    assert!(
-        text.starts_with("interrupted: 3 of 10 deliveries sent and answered\n"),
-        "{text}"
-    );
+    let begin = "interrupted: 3 of 10 deliveries sent and answered\n";
+    assert!(text.starts_with(begin), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,12 +205,8 @@ async fn percentiles_are_times_that_answers_took() {
     }
     let report = Replay::of(events(200)).raw().through(Slower::default());
     let latency = report.run().await.unwrap().summary().latency.unwrap();
-    let all = [
-        latency.p50_us,
-        latency.p90_us,
-        latency.p99_us,
-        latency.max_us,
-    ];
+    let (p50, p90) = (latency.p50_us, latency.p90_us);
+    let all = [p50, p90, latency.p99_us, latency.max_us];
     for (measured, expected) in all.into_iter().zip([100_u64, 180, 198, 200]) {
         // Tokio's timers end on whole milliseconds.
         assert!(measured.abs_diff(expected * 1_000) <= 1_000, "{latency:?}");
@@ -304,7 +241,7 @@ async fn a_log_goes_into_an_inbox_and_is_handled_from_there() {
     let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
     let acceptor = Receiver::builder().secret(secret());
     let acceptor = acceptor.accept_into(inbox.clone()).unwrap();
-    let replay = Replay::of(small_log()).secret(secret()).resigned();
+    let replay = play(small_log()).resigned();
     let through = replay.through(InProcess::new(acceptor));
     let through = through.duplicated(2).shuffled(7).concurrency(4);
     let summary = through.run().await.unwrap().summary();

@@ -127,30 +127,18 @@ async fn over_http_and_faults_each_event_is_handled_once_or_discarded() {
         assert!(odd.is_empty(), "{odd:?}: {event}");
     }
     // Every case occurred: success at once, success after failures, and none.
-    assert!(
-        found.contains(&(Disposition::Delivered, 1, false)),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&(Disposition::Delivered, 1, true)),
-        "{found:?}"
-    );
-    assert!(
-        found.contains(&(Disposition::Discarded, 0, true)),
-        "{found:?}"
-    );
-    let attempts = || {
-        report
-            .events()
-            .iter()
-            .flat_map(|event: &SentEvent| &event.attempts)
-    };
+    for case in [
+        (Disposition::Delivered, 1, false),
+        (Disposition::Delivered, 1, true),
+        (Disposition::Discarded, 0, true),
+    ] {
+        assert!(found.contains(&case), "{case:?} is not in {found:?}");
+    }
+    let attempts = || report.events().iter().flat_map(|event| &event.attempts);
     assert!(attempts().any(|attempt| attempt.replayed), "{report}");
     assert!(attempts().any(|attempt| attempt.copy.is_some()), "{report}");
-    assert!(
-        attempts().any(|attempt| attempt.end == AttemptEnd::TimedOut),
-        "{report}"
-    );
+    let timed_out = attempts().any(|attempt| attempt.end == AttemptEnd::TimedOut);
+    assert!(timed_out, "{report}");
     let faults: HashSet<_> = attempts().filter_map(|attempt| attempt.fault).collect();
     assert_eq!(faults.len(), 4, "{faults:?}");
 }

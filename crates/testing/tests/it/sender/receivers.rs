@@ -148,27 +148,15 @@ impl Gate {
             .on_answer(move |answer| {
                 let mut seen = answered.lock().unwrap();
                 seen.answers += 1;
-                let mut source = answer.reason.as_ref().map(|reason| {
-                    let reason: &(dyn std::error::Error + 'static) = &**reason;
-                    reason
-                });
-                while let Some(error) = source {
-                    let error_kind = error.downcast_ref().map(VerifyError::kind);
-                    if matches!(error_kind, Some(VerifyErrorKind::Stale(_))) {
-                        seen.stale += 1;
-                    }
-                    source = error.source();
-                }
+                let error = answer.verify_error().map(VerifyError::kind);
+                seen.stale += usize::from(matches!(error, Some(VerifyErrorKind::Stale(_))));
             })
             .build()
             .unwrap();
         let runs = Arc::clone(&seen);
         let on_delivery = move |delivery: Delivery| {
-            let (id, seen, handler) = (
-                delivery.event_id().to_owned(),
-                runs.clone(),
-                handler.clone(),
-            );
+            let (seen, handler) = (runs.clone(), handler.clone());
+            let id = delivery.event_id().to_owned();
             async move {
                 let run = {
                     let mut seen = seen.lock().unwrap();
@@ -189,10 +177,8 @@ impl Gate {
             move |request: axum::extract::Request, next: axum::middleware::Next| {
                 let within = Arc::clone(&within);
                 async move {
-                    let id = request.headers()["x-service-event-id"]
-                        .to_str()
-                        .unwrap()
-                        .to_owned();
+                    let id = request.headers()["x-service-event-id"].to_str();
+                    let id = id.unwrap().to_owned();
                     let change = |by: isize| {
                         let mut seen = within.lock().unwrap();
                         let (now, most) = seen.within.entry(id.clone()).or_default();
@@ -221,24 +207,14 @@ impl Gate {
 
     /// How often the handler ran for this event.
     pub fn runs(&self, id: &str) -> usize {
-        self.seen
-            .lock()
-            .unwrap()
-            .runs
-            .get(id)
-            .copied()
-            .unwrap_or_default()
+        let seen = self.seen.lock().unwrap();
+        seen.runs.get(id).copied().unwrap_or(0)
     }
 
     /// How often it answered 2xx.
     pub fn handled(&self, id: &str) -> usize {
-        self.seen
-            .lock()
-            .unwrap()
-            .handled
-            .get(id)
-            .copied()
-            .unwrap_or_default()
+        let seen = self.seen.lock().unwrap();
+        seen.handled.get(id).copied().unwrap_or(0)
     }
 
     pub fn answers(&self) -> usize {

@@ -59,6 +59,8 @@ enum Fault {
     RefusesTooLate,
     /// Counts records that have ended.
     RefusesForEver,
+    /// Has one key for all: two events can't be distinguished.
+    OneKey,
 }
 
 struct Broken {
@@ -86,6 +88,13 @@ impl fmt::Debug for Broken {
 }
 
 impl Broken {
+    fn key(&self, key: &EventKey) -> EventKey {
+        match self.fault {
+            Fault::OneKey => EventKey::new("", ""),
+            _ => *key,
+        }
+    }
+
     fn find(&self, key: &EventKey) -> Option<Record> {
         let record = *self.records.lock().unwrap().get(key)?;
         let ended = record.end <= self.clock.monotonic();
@@ -144,15 +153,11 @@ impl Broken {
                 if self.fault == Fault::DuplicateExtends {
                     self.put(key, record.token, record.lasts, true);
                 }
-                return Some(Claimed::Done {
-                    body_mark: record.token.body_mark(),
-                });
+                return Some(crate::expect::done_by(record.token));
             }
             Some(record) if record.token != token || self.fault == Fault::RepeatedClaimRuns => {
                 if self.fault == Fault::DoneWhenSeen {
-                    return Some(Claimed::Done {
-                        body_mark: record.token.body_mark(),
-                    });
+                    return Some(crate::expect::done_by(record.token));
                 }
                 let left = record.end.saturating_since(self.clock.monotonic());
                 let whole = self.fault == Fault::WholeLease;
@@ -232,15 +237,47 @@ impl Broken {
 /// One call at a time, but for the fault that is about it.
 static STEP: Mutex<()> = Mutex::new(());
 
-impl DedupeStore for Broken {
+impl AtOnce for Broken {
+    fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
+        let _step = (self.fault != Fault::TwoSteps).then(|| STEP.lock());
+        self.claim_now(&self.key(key), token, lease)
+    }
+
+    fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
+        let _step = STEP.lock();
+        self.renew_now(&self.key(key), token, lease)
+    }
+
+    fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
+        let _step = STEP.lock();
+        self.commit_now(&self.key(key), token, retain)
+    }
+
+    fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
+        let _step = STEP.lock();
+        self.release_now(&self.key(key), token)
+    }
+}
+
+/// The calls of a store that answers each at once; a claim without an answer is refused by a full store.
+trait AtOnce: fmt::Debug + Send + Sync + 'static {
+    fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed>;
+    fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership;
+    fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership;
+    fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership;
+}
+
+#[derive(Debug)]
+struct Answers<S>(S);
+
+impl<S: AtOnce> DedupeStore for Answers<S> {
     fn claim<'a>(
         &'a self,
         key: &'a EventKey,
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        let _step = (self.fault != Fault::TwoSteps).then(|| STEP.lock());
-        let claimed = self.claim_now(key, token, lease);
+        let claimed = self.0.claim(key, token, lease);
         StoreFuture::ready(claimed.ok_or_else(|| StoreError::new(StoreErrorKind::Full)))
     }
 
@@ -250,8 +287,7 @@ impl DedupeStore for Broken {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        let _step = STEP.lock();
-        StoreFuture::ready(Ok(self.renew_now(key, token, lease)))
+        StoreFuture::ready(Ok(self.0.renew(key, token, lease)))
     }
 
     fn commit<'a>(
@@ -260,30 +296,27 @@ impl DedupeStore for Broken {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        let _step = STEP.lock();
-        StoreFuture::ready(Ok(self.commit_now(key, token, retain)))
+        StoreFuture::ready(Ok(self.0.commit(key, token, retain)))
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        let _step = STEP.lock();
-        StoreFuture::ready(Ok(self.release_now(key, token)))
+        StoreFuture::ready(Ok(self.0.release(key, token)))
     }
 }
 
 /// The rules that a store with this fault is found to break.
 async fn broken_by(fault: Fault) -> Vec<StoreRule> {
     let open = move |capacity, clock| -> Option<Arc<dyn DedupeStore>> {
-        Some(Arc::new(Broken {
+        let records = Mutex::default();
+        Some(Arc::new(Answers(Broken {
             fault,
             capacity,
             clock,
-            records: Mutex::default(),
-        }))
+            records,
+        })))
     };
-    let report = StoreConformance::new(InManualTime(open, super::clock()))
-        .run()
-        .await;
-    report.broken().collect()
+    let suite = StoreConformance::new(InManualTime(open, super::clock()));
+    suite.run().await.broken().collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -311,65 +344,11 @@ async fn each_fault_breaks_the_rule_that_names_it() {
         (Fault::NeverRefuses, StoreRule::FullStoreRefuses),
         (Fault::RefusesTooLate, StoreRule::FullStoreRefuses),
         (Fault::RefusesForEver, StoreRule::FullStoreRefuses),
+        (Fault::OneKey, StoreRule::ScopesApart),
     ] {
         let broken = broken_by(fault).await;
         assert!(broken.contains(&rule), "{fault:?} broke {broken:?}");
     }
-}
-
-/// Done records under one constant key: two events that can't be distinguished.
-#[derive(Debug)]
-struct IdsOnly(Arc<dyn DedupeStore>);
-
-impl IdsOnly {
-    fn key() -> &'static EventKey {
-        static KEY: std::sync::OnceLock<EventKey> = std::sync::OnceLock::new();
-        KEY.get_or_init(|| EventKey::new("", ""))
-    }
-}
-
-impl DedupeStore for IdsOnly {
-    fn claim<'a>(
-        &'a self,
-        _: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Claimed> {
-        self.0.claim(Self::key(), token, lease)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        _: &'a EventKey,
-        token: ClaimToken,
-        lease: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.0.renew(Self::key(), token, lease)
-    }
-
-    fn commit<'a>(
-        &'a self,
-        _: &'a EventKey,
-        token: ClaimToken,
-        retain: Duration,
-    ) -> StoreFuture<'a, Ownership> {
-        self.0.commit(Self::key(), token, retain)
-    }
-
-    fn release<'a>(&'a self, _: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        self.0.release(Self::key(), token)
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_that_confuses_events_breaks_the_rule_about_scopes() {
-    let open = |capacity, clock| -> Option<Arc<dyn DedupeStore>> {
-        let store = super::conformance::memory(capacity, clock)?;
-        Some(Arc::new(IdsOnly(store)))
-    };
-    let suite = StoreConformance::new(InManualTime(open, super::clock()));
-    let finding = suite.check(StoreRule::ScopesApart).await;
-    assert!(matches!(finding, Finding::Broken(_)), "{finding:?}");
 }
 
 mod caches {
@@ -386,49 +365,32 @@ mod caches {
         done: Cache<EventKey, ClaimToken>,
     }
 
-    impl DedupeStore for Plain {
-        fn claim<'a>(
-            &'a self,
-            key: &'a EventKey,
-            token: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Claimed> {
+    impl AtOnce for Plain {
+        fn claim(&self, key: &EventKey, token: ClaimToken, _: Duration) -> Option<Claimed> {
             let mut running = self.running.lock().unwrap();
-            StoreFuture::ready(Ok(if let Some(by) = self.done.get(key) {
-                Claimed::Done {
-                    body_mark: by.body_mark(),
-                }
+            Some(if let Some(by) = self.done.get(key) {
+                crate::expect::done_by(by)
             } else if *running.entry(*key).or_insert(token) == token {
                 Claimed::Fresh
             } else {
                 let retry_after = Duration::from_secs(1);
                 Claimed::Running { retry_after }
-            }))
+            })
         }
 
-        fn renew<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            StoreFuture::ready(Ok(Ownership::Held))
+        fn renew(&self, _: &EventKey, _: ClaimToken, _: Duration) -> Ownership {
+            Ownership::Held
         }
 
-        fn commit<'a>(
-            &'a self,
-            key: &'a EventKey,
-            token: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
+        fn commit(&self, key: &EventKey, token: ClaimToken, _: Duration) -> Ownership {
             let mut running = self.running.lock().unwrap();
             self.done.insert(*key, token);
             running.remove(key);
-            StoreFuture::ready(Ok(Ownership::Held))
+            Ownership::Held
         }
 
-        fn release<'a>(&'a self, _: &'a EventKey, _: ClaimToken) -> StoreFuture<'a, Ownership> {
-            StoreFuture::ready(Ok(Ownership::Lost))
+        fn release(&self, _: &EventKey, _: ClaimToken) -> Ownership {
+            Ownership::Lost
         }
     }
 
@@ -438,10 +400,8 @@ mod caches {
                 .max_capacity(capacity.records() as u64)
                 .eviction_policy(policy.clone())
                 .build();
-            Some(Arc::new(Plain {
-                running: Mutex::default(),
-                done,
-            }))
+            let running = Mutex::default();
+            Some(Arc::new(Answers(Plain { running, done })))
         };
         let suite = StoreConformance::new(InManualTime(open, crate::stores::clock()));
         [

@@ -570,7 +570,7 @@ fn arms_that_cannot_be_are_refused_by_name() {
         (router().on("", ok).on("a", ok).on("a", ok), r#""""#),
     ];
     for (router, named) in cases {
-        let error = router.build().unwrap_err();
+        let error = router.build().expect_err(named);
         assert_eq!(error.kind(), ConfigErrorKind::UnusableArm, "{error}");
         let said = error.to_string();
         assert!(said.contains(named), "{named}: {said}");

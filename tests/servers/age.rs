@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Folder, PostgresServer, Skew, client_at, until, value};
+use crate::support::{Folder, PostgresServer, Skew, client_at, says, until, value};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: u64 = 3_600;

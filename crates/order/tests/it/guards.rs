@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use hookgate::{
-    DeadLetter, Delivery, Event, EventRouter, MemoryStore, Outcome, Receiver, Verified,
+    DeadLetter, Delivery, Event, EventRouter, Outcome, Receiver, Verified,
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
     layer::Answer,
 };
@@ -17,6 +17,7 @@ use hookgate_order::{
 };
 use http::StatusCode;
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use crate::support::{Received, Sent, ask, receiver, secret};
@@ -62,22 +63,16 @@ impl Told {
         self.0.lock().unwrap().push(line);
     }
 
-    fn lines(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+    /// Those since the last call.
+    fn lines(&self) -> String {
+        std::mem::take(&mut *self.0.lock().unwrap()).join(", ")
     }
 }
 
 fn line(told: &Ordered) -> String {
-    let overlapped = if told.has_overlapped {
-        " overlapped"
-    } else {
-        ""
-    };
-    format!(
-        "{} {}{overlapped}",
-        told.delivery.event_id(),
-        told.order.name()
-    )
+    let overlapped = ["", " overlapped"][usize::from(told.has_overlapped)];
+    let (id, order) = (told.delivery.event_id(), told.order.name());
+    format!("{id} {order}{overlapped}")
 }
 
 /// Answers with the order that it was told.
@@ -86,9 +81,18 @@ async fn say(order: Order) -> (StatusCode, &'static str) {
 }
 
 fn guarded(guard: &OrderGuard) -> Router {
-    let receiver = receiver().build().unwrap();
-    let route = post(say).layer((receiver.layer(), guard.clone()));
+    routed(receiver().build().unwrap(), guard, post(say))
+}
+
+fn routed(receiver: Receiver, guard: &OrderGuard, handler: MethodRouter) -> Router {
+    let route = handler.layer((receiver.layer(), guard.clone()));
     Router::new().route("/hook", route)
+}
+
+/// As after a crash between the handler's effect and the commit of its claim: without deduplication each copy runs.
+fn without_deduplication() -> Receiver {
+    let receiver = Receiver::builder().secret(secret());
+    receiver.without_deduplication().build().unwrap()
 }
 
 fn guard(store: impl OrderStore) -> (OrderGuard, Told) {
@@ -96,17 +100,20 @@ fn guard(store: impl OrderStore) -> (OrderGuard, Told) {
     (told.listen(OrderGuard::new(store)), told)
 }
 
-async fn answers(app: &Router, events: &[Sent]) -> Vec<String> {
+async fn answers(app: &Router, events: &[Sent]) -> String {
     let mut answers = Vec::new();
     for event in events {
-        let answer = ask(app, event).await;
-        answers.push(format!(
-            "{} {}",
-            answer.status,
-            String::from_utf8_lossy(&answer.body)
-        ));
+        let Received { status, body, .. } = ask(app, event).await;
+        let text = format!("{status} {}", String::from_utf8_lossy(&body));
+        answers.push(text.trim_end().to_owned());
     }
-    answers
+    answers.join(", ")
+}
+
+/// Sends it from a task of its own.
+fn send(app: &Router, event: Sent) -> JoinHandle<Received> {
+    let app = app.clone();
+    tokio::spawn(async move { ask(&app, &event).await })
 }
 
 #[tokio::test]
@@ -121,32 +128,14 @@ async fn a_handler_is_told_whether_its_event_is_the_newest_of_its_row() {
         deleted("evt_5", 5),
         updated("evt_6", 4, "4", "5"),
     ];
-    assert_eq!(
-        answers(&app, &events).await,
-        [
-            "200 newest",
-            "200 newest",
-            "200 stale",
-            "200 unknown",
-            "200 newest",
-            "200 stale"
-        ]
-    );
-    assert_eq!(
-        told.lines(),
-        [
-            "evt_1 newest",
-            "evt_3 newest",
-            "evt_3 dm_1 row_1 before_differs",
-            "evt_2 stale",
-            "evt_4 unknown",
-            "evt_5 newest",
-            "evt_6 stale"
-        ]
-    );
+    let expected = "200 newest, 200 newest, 200 stale, 200 unknown, 200 newest, 200 stale";
+    assert_eq!(answers(&app, &events).await, expected);
+    let lines = "evt_1 newest, evt_3 newest, evt_3 dm_1 row_1 before_differs, evt_2 stale, \
+        evt_4 unknown, evt_5 newest, evt_6 stale";
+    assert_eq!(told.lines(), lines);
     // A duplicate is not an event of its own.
     assert!(ask(&app, &events[0]).await.is_replay());
-    assert_eq!(told.lines(), [""; 0]);
+    assert_eq!(told.lines(), "");
 }
 
 #[tokio::test]
@@ -161,11 +150,9 @@ async fn an_event_router_and_its_arms_are_guarded_as_a_route_is() {
     let page = Sent::new(r#"{"id":"evt_p","type":"page.created"}"#);
     let other = Sent::new(r#"{"id":"evt_o","type":"made.up"}"#);
     let events = [deleted("evt_2", 2), deleted("evt_1", 1), page, other];
-    assert_eq!(
-        answers(&app, &events).await,
-        ["200 newest", "200 stale", "200 unknown", "204 "]
-    );
-    assert_eq!(told.lines(), ["evt_2 newest", "evt_1 stale"], "rows only");
+    let expected = "200 newest, 200 stale, 200 unknown, 204";
+    assert_eq!(answers(&app, &events).await, expected);
+    assert_eq!(told.lines(), "evt_2 newest, evt_1 stale", "rows only");
 }
 
 #[tokio::test]
@@ -173,33 +160,29 @@ async fn a_stale_event_is_answered_without_the_handler_where_that_is_set() {
     let (guard, told) = guard(MemoryOrderStore::default());
     let answered = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&answered);
-    let receiver = receiver()
-        .on_answer(move |answer: &Answer| {
-            log.lock()
-                .unwrap()
-                .push((answer.outcome, answer.to_string()));
-        })
-        .build()
-        .unwrap();
+    let receiver = receiver().on_answer(move |answer: &Answer| {
+        let told = (answer.outcome, answer.to_string());
+        log.lock().unwrap().push(told);
+    });
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
     let handler = move || {
         counted.fetch_add(1, Ordering::SeqCst);
         async { StatusCode::CREATED }
     };
-    let route = post(handler).layer((receiver.layer(), guard.skip_stale()));
-    let app = Router::new().route("/hook", route);
+    let app = routed(
+        receiver.build().unwrap(),
+        &guard.skip_stale(),
+        post(handler),
+    );
     let events = [
         updated("evt_2", 2, "1", "2"),
         updated("evt_1", 1, "0", "1"),
         updated("evt_3", 2, "1", "3"),
     ];
-    assert_eq!(answers(&app, &events).await, ["201 ", "204 ", "201 "]);
+    assert_eq!(answers(&app, &events).await, "201, 204, 201");
     assert_eq!(runs.load(Ordering::SeqCst), 2);
-    assert_eq!(
-        told.lines(),
-        ["evt_2 newest", "evt_1 stale", "evt_3 unknown"]
-    );
+    assert_eq!(told.lines(), "evt_2 newest, evt_1 stale, evt_3 unknown");
     let (outcome, said) = answered.lock().unwrap()[1].clone();
     assert_eq!(outcome, Outcome::Handled);
     assert!(said.contains("204 handled: stale: a newer event"), "{said}");
@@ -220,21 +203,11 @@ async fn an_update_of_a_deleted_row_is_not_skipped() {
         created("evt_6", 6, "1"),
         updated("evt_8", 8, "2", "3"),
     ];
-    assert_eq!(
-        answers(&app, &events).await,
-        ["200 newest", "204 ", "200 unknown", "204 ", "200 newest"]
-    );
-    assert_eq!(
-        told.lines(),
-        [
-            "evt_5 newest",
-            "evt_4 stale",
-            "evt_7 unknown",
-            "evt_7 dm_1 row_1 not_created",
-            "evt_6 stale",
-            "evt_8 newest"
-        ]
-    );
+    let expected = "200 newest, 204, 200 unknown, 204, 200 newest";
+    assert_eq!(answers(&app, &events).await, expected);
+    let lines = "evt_5 newest, evt_4 stale, evt_7 unknown, evt_7 dm_1 row_1 not_created, \
+        evt_6 stale, evt_8 newest";
+    assert_eq!(told.lines(), lines);
 }
 
 #[tokio::test]
@@ -250,19 +223,8 @@ async fn an_event_whose_handler_fails_is_not_recorded() {
             _ => Ok((StatusCode::from_u16(status).unwrap(), order.name())),
         }
     };
-    let receiver = receiver()
-        .on_dead_letter(async |_, _| Ok(()))
-        .build()
-        .unwrap();
-    let route = post(handler).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
-    let statuses = async |id: &str, second| {
-        let answer = ask(&app, &deleted(id, second)).await;
-        (
-            answer.status,
-            String::from_utf8(answer.body.to_vec()).unwrap(),
-        )
-    };
+    let receiver = receiver().on_dead_letter(async |_, _| Ok(()));
+    let app = routed(receiver.build().unwrap(), &guard, post(handler));
     for (id, status) in [
         ("evt_9", 500),
         ("evt_8", 422),
@@ -270,36 +232,26 @@ async fn an_event_whose_handler_fails_is_not_recorded() {
         ("evt_6", 200),
         ("evt_5", 302),
     ] {
-        assert_eq!(statuses(id, 50).await.0, status, "{id}");
-        assert_eq!(told.lines(), [""; 0], "{id}");
+        assert_eq!(ask(&app, &deleted(id, 50)).await.status, status, "{id}");
+        assert_eq!(told.lines(), "", "{id}");
     }
-    assert_eq!(statuses("evt_1", 1).await, (200, "newest".into()));
-    assert_eq!(told.lines(), ["evt_1 newest"]);
+    assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, "200 newest");
+    assert_eq!(told.lines(), "evt_1 newest");
 }
 
-/// As after a crash between the handler's effect and the commit of its claim: without deduplication each copy runs.
 #[tokio::test]
 async fn the_same_event_again_is_judged_as_the_first_time() {
     let (guard, told) = guard(MemoryOrderStore::default());
-    let receiver = Receiver::builder()
-        .secret(secret())
-        .without_deduplication()
-        .build()
-        .unwrap();
-    let route = post(say).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
+    let app = routed(without_deduplication(), &guard, post(say));
     let (first, gap) = (created("evt_1", 1, "1"), updated("evt_2", 2, "7", "8"));
     let events = [&first, &first, &gap, &gap, &first, &first].map(Clone::clone);
-    let expected = ["newest", "newest", "newest", "newest", "stale", "stale"];
+    let expected = "200 newest, 200 newest, 200 newest, 200 newest, 200 stale, 200 stale";
+    assert_eq!(answers(&app, &events).await, expected);
     assert_eq!(
-        answers(&app, &events).await,
-        expected.map(|order| format!("200 {order}"))
+        told.lines().matches("differs").count(),
+        1,
+        "a gap is told once"
     );
-    let gaps = told
-        .lines()
-        .into_iter()
-        .filter(|line| line.contains("differs"));
-    assert_eq!(gaps.count(), 1, "a gap is told once");
 }
 
 /// The older of two events is handled while another process gets the newer one.
@@ -308,70 +260,65 @@ async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() 
     let store = MemoryOrderStore::default();
     let (guard, told) = guard(store.clone());
     let other = guarded(&told.listen(OrderGuard::new(store)));
-    let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
-    let handler = {
-        let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
-        async move |delivery: Delivery, order: Order| {
-            if delivery.event_id().starts_with("evt_slow") {
-                begun.notify_one();
-                may_end.acquire().await.unwrap().forget();
-            }
-            order.name()
-        }
-    };
-    let receiver = receiver().build().unwrap();
-    let route = post(handler).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
-    let slow = tokio::spawn({
-        let app = app.clone();
-        async move { ask(&app, &updated("evt_slow_1", 1, "0", "1")).await }
-    });
-    begun.notified().await;
-    assert_eq!(
-        ask(&other, &updated("evt_5", 5, "1", "5")).await.body,
-        "newest"
-    );
-    may_end.add_permits(1);
+    let held = Held::new(0);
+    let app = routed(receiver().build().unwrap(), &guard, held.route("evt_slow"));
+    let slow = send(&app, updated("evt_slow_1", 1, "0", "1"));
+    held.begun.notified().await;
+    let newer = updated("evt_5", 5, "1", "5");
+    assert_eq!(answers(&other, &[newer]).await, "200 newest");
+    held.may_end.add_permits(1);
     assert_eq!(
         slow.await.unwrap().body,
         "newest",
         "as far as it could know"
     );
-    assert_eq!(
-        told.lines(),
-        ["evt_5 newest", "evt_slow_1 newest overlapped"]
-    );
+    assert_eq!(told.lines(), "evt_5 newest, evt_slow_1 newest overlapped");
     // The record is that of the newer one.
-    assert_eq!(
-        ask(&app, &updated("evt_4", 4, "3", "4")).await.body,
-        "stale"
-    );
-    assert_eq!(
-        ask(&app, &updated("evt_6", 6, "5", "6")).await.body,
-        "newest"
-    );
-    assert_eq!(told.lines(), ["evt_4 stale", "evt_6 newest"]);
+    let events = [updated("evt_4", 4, "3", "4"), updated("evt_6", 6, "5", "6")];
+    assert_eq!(answers(&app, &events).await, "200 stale, 200 newest");
+    assert_eq!(told.lines(), "evt_4 stale, evt_6 newest");
 
     // The other way round, the newer one ends last: it is judged again, and is still the newest.
-    let slow = tokio::spawn({
-        let app = app.clone();
-        async move {
-            ask(
-                &app,
-                &Sent::new(row("evt_slow_2", 59, "deleted", "").replace("row_1", "row_2")),
-            )
-            .await
-        }
-    });
-    begun.notified().await;
-    let older = Sent::new(row("evt_8", 8, "deleted", "").replace("row_1", "row_2"));
-    assert_eq!(ask(&other, &older).await.body, "newest");
-    may_end.add_permits(1);
+    let slow = send(&app, of_row_2(deleted("evt_slow_2", 59)));
+    held.begun.notified().await;
+    let older = of_row_2(deleted("evt_8", 8));
+    assert_eq!(answers(&other, &[older]).await, "200 newest");
+    held.may_end.add_permits(1);
     slow.await.unwrap();
-    assert_eq!(
-        told.lines(),
-        ["evt_8 newest", "evt_slow_2 newest overlapped"]
-    );
+    assert_eq!(told.lines(), "evt_8 newest, evt_slow_2 newest overlapped");
+}
+
+/// A handler that is held for some events.
+struct Held {
+    begun: Arc<Notify>,
+    may_end: Arc<Semaphore>,
+}
+
+impl Held {
+    /// So many of them may end at once.
+    fn new(may_end: usize) -> Self {
+        Self {
+            begun: Arc::default(),
+            may_end: Arc::new(Semaphore::new(may_end)),
+        }
+    }
+
+    /// Those whose id begins so are held.
+    fn route(&self, ids: &'static str) -> MethodRouter {
+        let (begun, may_end) = (Arc::clone(&self.begun), Arc::clone(&self.may_end));
+        post(async move |delivery: Delivery, order: Order| {
+            if delivery.event_id().starts_with(ids) {
+                begun.notify_one();
+                may_end.acquire().await.unwrap().forget();
+            }
+            order.name()
+        })
+    }
+}
+
+fn of_row_2(event: Sent) -> Sent {
+    let body = String::from_utf8(event.body.to_vec()).unwrap();
+    Sent::new(body.replace("row_1", "row_2"))
 }
 
 /// The newest event is repeated, and leaves the record as it is: a newer one is handled while it runs.
@@ -381,39 +328,18 @@ async fn a_repeated_event_that_overlaps_a_newer_one_is_reported() {
     let store = MemoryOrderStore::default();
     let (guard, told) = guard(store.clone());
     let other = guarded(&told.listen(OrderGuard::new(store)));
-    let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
-    let handler = {
-        let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
-        async move |delivery: Delivery, order: Order| {
-            if delivery.event_id() == "evt_1" {
-                begun.notify_one();
-                may_end.acquire().await.unwrap().forget();
-            }
-            order.name()
-        }
-    };
-    let receiver = Receiver::builder()
-        .secret(secret())
-        .without_deduplication()
-        .build()
-        .unwrap();
-    let route = post(handler).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
+    let held = Held::new(1);
+    let app = routed(without_deduplication(), &guard, held.route("evt_1"));
     let first = created("evt_1", 1, "1");
     ask(&app, &first).await;
-    begun.notified().await;
-    let again = tokio::spawn({
-        let app = app.clone();
-        async move { ask(&app, &first).await }
-    });
-    begun.notified().await;
+    held.begun.notified().await;
+    let again = send(&app, first);
+    held.begun.notified().await;
     ask(&other, &updated("evt_2", 2, "1", "2")).await;
-    may_end.add_permits(1);
+    held.may_end.add_permits(1);
     assert_eq!(again.await.unwrap().body, "newest");
-    assert_eq!(
-        told.lines(),
-        ["evt_1 newest", "evt_2 newest", "evt_1 newest overlapped"]
-    );
+    let lines = "evt_1 newest, evt_2 newest, evt_1 newest overlapped";
+    assert_eq!(told.lines(), lines);
 }
 
 /// The handler of each row, which must not overlap itself.
@@ -424,6 +350,10 @@ struct Slow {
 }
 
 impl Slow {
+    fn handled(&self) -> String {
+        self.handled.lock().unwrap().join(", ")
+    }
+
     /// Takes as many seconds as the event's id ends with.
     async fn handle(self, event: Event, order: Order) -> &'static str {
         let row = event.data.row_id().unwrap().to_string();
@@ -446,9 +376,8 @@ fn slow(guard: &OrderGuard) -> (Router, Slow) {
     let slow = Slow::default();
     let handler = slow.clone();
     let handler = move |event: Event, order: Order| handler.clone().handle(event, order);
-    let receiver = receiver().build().unwrap();
-    let route = post(handler).layer((receiver.layer(), guard.clone()));
-    (Router::new().route("/hook", route), slow)
+    let app = routed(receiver().build().unwrap(), guard, post(handler));
+    (app, slow)
 }
 
 /// Both are the newest as far as each could know alone: their times are equal.
@@ -458,27 +387,18 @@ async fn two_events_of_a_row_are_handled_one_after_the_other_and_other_rows_do_n
     let (guard, told) = guard(MemoryOrderStore::default());
     let (app, slow) = slow(&guard);
     let asked = tokio::time::Instant::now();
-    let send = |sent: Sent| {
-        let app = app.clone();
-        tokio::spawn(async move { ask(&app, &sent).await })
-    };
-    let first = send(created("evt_a_3", 5, "1"));
+    let first = send(&app, created("evt_a_3", 5, "1"));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let second = send(deleted("evt_b_1", 5));
-    let other = Sent::new(row("evt_c_1", 5, "deleted", "").replace("row_1", "row_2"));
-    assert_eq!(send(other).await.unwrap().body, "newest");
+    let second = send(&app, deleted("evt_b_1", 5));
+    let other = send(&app, of_row_2(deleted("evt_c_1", 5)));
+    assert_eq!(other.await.unwrap().body, "newest");
     assert_eq!(asked.elapsed().as_secs(), 2, "another row");
     assert_eq!(first.await.unwrap().body, "newest");
     assert_eq!(second.await.unwrap().body, "unknown");
     assert_eq!(asked.elapsed().as_secs(), 4);
-    assert_eq!(
-        told.lines(),
-        ["evt_c_1 newest", "evt_a_3 newest", "evt_b_1 unknown"]
-    );
-    assert_eq!(
-        *slow.handled.lock().unwrap(),
-        ["evt_c_1", "evt_a_3", "evt_b_1"]
-    );
+    let lines = "evt_c_1 newest, evt_a_3 newest, evt_b_1 unknown";
+    assert_eq!(told.lines(), lines);
+    assert_eq!(slow.handled(), "evt_c_1, evt_a_3, evt_b_1");
 }
 
 /// The run of the first one goes on after its answer, and is waited for by the second's retries too.
@@ -500,8 +420,8 @@ async fn an_event_that_waits_too_long_for_its_row_is_answered_503_and_handled_by
     }
     assert_eq!(waited, [503, 503, 200]);
     assert!(ask(&app, &first).await.is_replay());
-    assert_eq!(told.lines(), ["evt_a_90 newest", "evt_b_0 newest"]);
-    assert_eq!(*slow.handled.lock().unwrap(), ["evt_a_90", "evt_b_0"]);
+    assert_eq!(told.lines(), "evt_a_90 newest, evt_b_0 newest");
+    assert_eq!(slow.handled(), "evt_a_90, evt_b_0");
 }
 
 /// What a call of a store does instead.
@@ -575,9 +495,7 @@ async fn a_store_that_fails_in_any_way_is_answered_503_and_no_order_is_guessed()
         async move { order.name() }
     };
     // A run that waits for the store's reply outlives its request.
-    let receiver = receiver().build().unwrap();
-    let route = post(handler).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
+    let app = routed(receiver().build().unwrap(), &guard, post(handler));
     let faults = [Fault::Fails, Fault::Panics, Fault::Hangs, Fault::LosesReply];
     for (number, fault) in (1..).zip(faults) {
         let event = deleted(&format!("evt_{number}"), number);
@@ -592,26 +510,25 @@ async fn a_store_that_fails_in_any_way_is_answered_503_and_no_order_is_guessed()
         assert_eq!(runs.swap(0, Ordering::SeqCst), 1, "{fault:?}");
         // The run that waits ends after 10 s, and is released.
         tokio::time::sleep(Duration::from_secs(12)).await;
-        assert_eq!(told.lines(), [""; 0], "{fault:?}");
+        assert_eq!(told.lines(), "", "{fault:?}");
 
         *store.faults.lock().unwrap() = (None, None);
-        let answer = ask(&app, &event).await;
-        assert_eq!(
-            (answer.status, &*answer.body),
-            (200, &b"newest"[..]),
-            "{fault:?}"
-        );
+        assert_eq!(answers(&app, &[event]).await, "200 newest", "{fault:?}");
         assert_eq!(runs.swap(0, Ordering::SeqCst), 1, "{fault:?}");
-        assert_eq!(told.lines(), [format!("evt_{number} newest")]);
+        assert_eq!(told.lines(), format!("evt_{number} newest"));
     }
 }
 
-/// Another writer is always faster.
-#[derive(Debug)]
-struct Contended;
+/// Keeps nothing but the rows that it was asked for, and says of each record whether it was written.
+#[derive(Clone, Debug, Default)]
+struct Forgetful {
+    writes: bool,
+    asked: Arc<Mutex<Vec<[u8; 16]>>>,
+}
 
-impl OrderStore for Contended {
-    fn last<'a>(&'a self, _: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
+impl OrderStore for Forgetful {
+    fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
+        self.asked.lock().unwrap().push(*row);
         StoreFuture::ready(Ok(None))
     }
 
@@ -622,18 +539,17 @@ impl OrderStore for Contended {
         _: LastHandled,
         _: Duration,
     ) -> StoreFuture<'a, bool> {
-        StoreFuture::ready(Ok(false))
+        StoreFuture::ready(Ok(self.writes))
     }
 }
 
+/// Another writer is always faster.
 #[tokio::test]
 async fn a_record_that_can_never_be_written_is_an_answer_and_no_endless_loop() {
-    let (guard, told) = guard(Contended);
-    assert_eq!(
-        answers(&guarded(&guard), &[deleted("evt_1", 1)]).await,
-        ["503 "]
-    );
-    assert_eq!(told.lines(), [""; 0]);
+    let (guard, told) = guard(Forgetful::default());
+    let app = guarded(&guard);
+    assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, "503");
+    assert_eq!(told.lines(), "");
 }
 
 #[tokio::test]
@@ -648,28 +564,22 @@ async fn a_gap_is_told_and_a_row_from_before_the_guard_is_none() {
         updated("evt_5", 5, "10", "11"),
     ];
     answers(&app, &events).await;
-    let mut lines = told.lines();
-    lines.retain(|line| line.contains("dm_1"));
-    assert_eq!(
-        lines,
-        [
-            "evt_3 dm_1 row_1 before_differs",
-            "evt_5 dm_1 row_1 not_created"
-        ]
-    );
+    let lines = told.lines();
+    let gaps: Vec<_> = lines
+        .split(", ")
+        .filter(|line| line.contains("dm_1"))
+        .collect();
+    let expected = [
+        "evt_3 dm_1 row_1 before_differs",
+        "evt_5 dm_1 row_1 not_created",
+    ];
+    assert_eq!(gaps, expected);
 
     // Where every creation was seen, a row without a record is a gap.
     let (strict, told) = guard(MemoryOrderStore::default());
-    let app = guarded(&strict.expect_creations());
-    answers(&app, &[events[0].clone(), events[1].clone()]).await;
-    assert_eq!(
-        told.lines(),
-        [
-            "evt_1 newest",
-            "evt_1 dm_1 row_1 not_created",
-            "evt_2 newest"
-        ]
-    );
+    answers(&guarded(&strict.expect_creations()), &events[..2]).await;
+    let lines = "evt_1 newest, evt_1 dm_1 row_1 not_created, evt_2 newest";
+    assert_eq!(told.lines(), lines);
     assert_eq!(GapReason::NotCreated.name(), "not_created");
 }
 
@@ -690,15 +600,12 @@ async fn a_record_is_kept_for_its_retention_which_covers_the_senders_retries() {
         });
         let [newer, old, older] =
             [("evt_9", 9), ("evt_2", 2), ("evt_1", 1)].map(|(id, at)| deleted(id, at));
-        assert_eq!(answers(&app, &[newer]).await, ["200 newest"]);
+        let answer = async |event| answers(&app, &[event]).await;
+        assert_eq!(answer(newer).await, "200 newest");
         clock.advance(kept);
-        assert_eq!(answers(&app, &[old]).await, ["200 stale"], "{retention:?}");
+        assert_eq!(answer(old).await, "200 stale", "{retention:?}");
         clock.advance(ended);
-        assert_eq!(
-            answers(&app, &[older]).await,
-            ["200 newest"],
-            "{retention:?}"
-        );
+        assert_eq!(answer(older).await, "200 newest", "{retention:?}");
     }
 }
 
@@ -709,82 +616,52 @@ async fn a_hook_that_panics_changes_nothing() {
         .on_ordered(|_| panic!("made-up panic of a hook"));
     let app = guarded(&guard);
     let events = [updated("evt_2", 2, "1", "2"), updated("evt_1", 1, "1", "2")];
-    assert_eq!(answers(&app, &events).await, ["200 newest", "200 stale"]);
+    assert_eq!(answers(&app, &events).await, "200 newest, 200 stale");
 }
 
 #[tokio::test]
 async fn a_body_that_is_not_an_event_is_refused_by_the_handler() {
-    let (guard, told) = guard(Contended);
-    let receiver = receiver().build().unwrap();
-    let route = post(async |order: Order, _: Event| order.name()).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
+    let (guard, told) = guard(Forgetful::default());
+    let handler = async |order: Order, _: Event| order.name();
+    let app = routed(receiver().build().unwrap(), &guard, post(handler));
     let broken = Sent::new(r#"{"id":"evt_1","type":"row.created","data":7}"#);
-    let page = Sent::new(
-        r#"{"id":"evt_2","type":"page.created","createdAt":"","workspaceId":"ws_1","data":{}}"#,
-    );
+    let page =
+        r#"{"id":"evt_2","type":"page.created","createdAt":"","workspaceId":"ws_1","data":{}}"#;
     assert_eq!(ask(&app, &broken).await.status, 422);
-    assert_eq!(answers(&app, &[page]).await, ["200 unknown"]);
-    assert_eq!(told.lines(), [""; 0]);
+    assert_eq!(answers(&app, &[Sent::new(page)]).await, "200 unknown");
+    assert_eq!(told.lines(), "");
 }
 
 #[tokio::test]
 async fn rows_of_two_scopes_are_two_rows() {
     let (guard, _) = guard(MemoryOrderStore::default());
-    let app = |scope: &str| {
-        let receiver = receiver().scope(scope).build().unwrap();
-        let route = post(say).layer((receiver.layer(), guard.clone()));
-        Router::new().route("/hook", route)
-    };
+    let app = |scope: &str| routed(receiver().scope(scope).build().unwrap(), &guard, post(say));
     let (shop, ledger) = (app("shop"), app("ledger"));
-    let (newer, older) = (deleted("evt_2", 2), deleted("evt_1", 1));
-    assert_eq!(answers(&shop, &[newer]).await, ["200 newest"]);
-    assert_eq!(
-        answers(&ledger, std::slice::from_ref(&older)).await,
-        ["200 newest"]
-    );
-    assert_eq!(answers(&shop, &[older]).await, ["200 stale"]);
     // Also with the same digest of texts that are cut elsewhere.
-    let other = Sent::new(
-        row("evt_3", 1, "deleted", "")
-            .replace(r#""dm_1""#, r#""dm_1r""#)
-            .replace("row_1", "ow_1"),
-    );
-    assert_eq!(answers(&shop, &[other]).await, ["200 newest"]);
-}
-
-/// Keeps nothing, and the rows that it was asked for.
-#[derive(Clone, Debug, Default)]
-struct Asked(Arc<Mutex<Vec<[u8; 16]>>>);
-
-impl OrderStore for Asked {
-    fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
-        self.0.lock().unwrap().push(*row);
-        StoreFuture::ready(Ok(None))
-    }
-
-    fn swap<'a>(
-        &'a self,
-        _: &'a [u8; 16],
-        _: u64,
-        _: LastHandled,
-        _: Duration,
-    ) -> StoreFuture<'a, bool> {
-        StoreFuture::ready(Ok(true))
+    let other = row("evt_3", 1, "deleted", "").replace(r#""dm_1""#, r#""dm_1r""#);
+    let other = Sent::new(other.replace("row_1", "ow_1"));
+    for (app, event, expected) in [
+        (&shop, deleted("evt_2", 2), "200 newest"),
+        (&ledger, deleted("evt_1", 1), "200 newest"),
+        (&shop, deleted("evt_1", 1), "200 stale"),
+        (&shop, other, "200 newest"),
+    ] {
+        assert_eq!(answers(app, &[event]).await, expected);
     }
 }
 
 /// The key is a stored format: a record that was kept before an update must be found after it.
 #[tokio::test]
 async fn the_key_of_a_row_is_the_same_in_every_version() {
-    let asked = Asked::default();
-    let (guard, _) = guard(asked.clone());
-    assert_eq!(
-        answers(&guarded(&guard), &[deleted("evt_1", 1)]).await,
-        ["200 newest"]
-    );
+    let store = Forgetful {
+        writes: true,
+        ..Forgetful::default()
+    };
+    let app = guarded(&guard(store.clone()).0);
+    assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, "200 newest");
     // sha256(u64le(7) ‖ "default" ‖ u64le(4) ‖ "dm_1" ‖ u64le(5) ‖ "row_1"), first 16 bytes, computed with Python's hashlib.
     let expected = 0x106a_816a_a9c1_7309_96fd_7a19_d550_7a34_u128;
-    assert_eq!(asked.0.lock().unwrap()[..], [expected.to_be_bytes()]);
+    assert_eq!(store.asked.lock().unwrap()[..], [expected.to_be_bytes()]);
 }
 
 #[test]
@@ -829,54 +706,40 @@ async fn a_guard_in_the_wrong_place_is_an_answer_that_names_the_line() {
 #[tokio::test]
 async fn a_guard_leaves_the_rest_of_the_request_as_it_is() {
     let (guard, _) = guard(MemoryOrderStore::default());
-    let receiver = receiver().build().unwrap();
     let handler = async |verified: Verified, order: Option<Delivery>, body: bytes::Bytes| {
         assert_eq!(verified.body(), &body[..]);
         order.unwrap().event_id().to_owned()
     };
-    let route = post(handler).layer((receiver.layer(), guard));
-    let app = Router::new().route("/hook", route);
-    assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, ["200 evt_1"]);
+    let app = routed(receiver().build().unwrap(), &guard, post(handler));
+    assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, "200 evt_1");
 }
 
 #[tokio::test]
 async fn a_function_of_an_event_and_its_order_needs_no_tower() {
     let (guard, told) = guard(MemoryOrderStore::default());
-    let receiver = Receiver::builder()
-        .secret(secret())
-        .store(MemoryStore::default())
-        .build()
-        .unwrap();
+    let receiver = receiver().build().unwrap();
     let handler = async |event: Event, order: Order| {
-        (
-            StatusCode::OK,
-            format!("{} {}", event.id, order.name()).into(),
-        )
+        let text = format!("{} {}", event.id, order.name());
+        (StatusCode::OK, text.into())
     };
     for (sent, expected) in [
         (deleted("evt_2", 2), "evt_2 newest"),
         (deleted("evt_1", 1), "evt_1 stale"),
     ] {
-        let request = sent.request_with(http_body_util::Full::<bytes::Bytes>::from(
-            sent.body.clone(),
-        ));
-        let answer = receiver.handle(request, guard.ordered(handler)).await;
+        let answer = receiver.handle(whole(&sent), guard.ordered(handler)).await;
         assert_eq!(answer.body(), expected);
     }
     // Its argument does not fit: 422, and nothing is recorded.
-    let misfit = async |_: Event<Vec<u8>>, _: Order| {};
-    let sent = created("evt_3", 3, "1");
-    let request = sent.request_with(http_body_util::Full::<bytes::Bytes>::from(
-        sent.body.clone(),
-    ));
-    assert_eq!(
-        receiver
-            .handle(request, guard.ordered(misfit))
-            .await
-            .status(),
-        422
-    );
-    assert_eq!(told.lines(), ["evt_2 newest", "evt_1 stale"]);
+    let misfit = guard.ordered(async |_: Event<Vec<u8>>, _: Order| {});
+    let refused = receiver
+        .handle(whole(&created("evt_3", 3, "1")), misfit)
+        .await;
+    assert_eq!(refused.status(), 422);
+    assert_eq!(told.lines(), "evt_2 newest, evt_1 stale");
+}
+
+fn whole(sent: &Sent) -> http::Request<http_body_util::Full<bytes::Bytes>> {
+    sent.request_with(sent.body.clone().into())
 }
 
 /// One event of a row at a time: 40 in a shuffled order, several workers, none overlapping, and the last state is that of the
@@ -898,10 +761,8 @@ async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
         for second in &seconds {
             let body = row(&format!("evt_{second}"), *second, "deleted", "");
             let delivery = hookgate_testing::delivery(&body).unwrap();
-            inbox
-                .accept(&delivery, Duration::from_secs(3_600))
-                .await
-                .unwrap();
+            let retention = Duration::from_secs(3_600);
+            inbox.accept(&delivery, retention).await.unwrap();
         }
         let (ended, mut all_ended) = tokio::sync::mpsc::unbounded_channel();
         let guard = OrderGuard::new(MemoryOrderStore::default()).on_ordered(move |told| {
@@ -923,19 +784,13 @@ async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
                 StatusCode::NO_CONTENT
             }
         };
-        let workers =
-            Workers::new(&inbox)
-                .serial_by_row()
-                .backoff(hookgate_inbox::Backoff::exponential(
-                    Duration::from_millis(5),
-                    Duration::from_millis(5),
-                ));
-        let running = if as_service {
-            let handler = async move |delivery: Delivery, order: Order| write(&delivery, order);
-            workers.start(guard.layer(post(handler)))
-        } else {
-            let handler = async move |delivery: Delivery, order: Order| write(&delivery, order);
-            workers.start_handler(guard.ordered(handler))
+        let pause = Duration::from_millis(5);
+        let workers = Workers::new(&inbox).serial_by_row();
+        let workers = workers.backoff(hookgate_inbox::Backoff::exponential(pause, pause));
+        let handler = async move |delivery: Delivery, order: Order| write(&delivery, order);
+        let running = match as_service {
+            true => workers.start(guard.layer(post(handler))),
+            false => workers.start_handler(guard.ordered(handler)),
         };
         let running = running.unwrap();
         let mut lines = Vec::new();
@@ -970,12 +825,8 @@ async fn a_guard_works_over_plain_tower_services() {
         (deleted("evt_2", 2), "newest"),
         (deleted("evt_1", 1), "stale"),
     ] {
-        let request = sent.request_with(http_body_util::Full::<bytes::Bytes>::from(
-            sent.body.clone(),
-        ));
-        let answer = tokio::spawn(service.clone().oneshot(request))
-            .await
-            .unwrap();
+        let answer = tokio::spawn(service.clone().oneshot(whole(&sent)));
+        let answer = answer.await.unwrap();
         let Received { body, .. } = Received::of(answer.unwrap()).await;
         assert_eq!(body, expected);
     }

@@ -107,21 +107,17 @@ async fn an_authentic_delivery_is_recorded_as_it_came_with_its_answer() {
     // The logged delivery verifies at the logged time.
     let verifier = Verifier::new(Secret::new(SECRET).unwrap());
     let head = delivery.head().unwrap();
-    assert!(
-        verifier
-            .verify(&head, &sent.body, delivery.received_at)
-            .is_ok()
-    );
+    let verified = verifier.verify(&head, &sent.body, delivery.received_at);
+    assert!(verified.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_way_to_be_answered_is_recorded_once() {
     let (harness, told) = recording(|_, run| async move {
+        let shut = || LedgerShut(std::io::Error::other("no disk"));
         match run {
             1 => Ok(OK),
-            2 => Err(HandlerError::from(LedgerShut(std::io::Error::other(
-                "no disk",
-            )))),
+            2 => Err(HandlerError::from(shut())),
             3 => panic!("in the handler"),
             _ => {
                 sleep(Duration::from_secs(7)).await;
@@ -130,21 +126,20 @@ async fn each_way_to_be_answered_is_recorded_once() {
         }
     });
     let request = |id: &str| Sent::event(id).request(&harness.clock);
-    assert_eq!(send(&harness, request("evt_1")).await, OK);
-    assert_eq!(told.answer(), (204, "handled".into()));
-    assert_eq!(send(&harness, request("evt_1")).await, 200);
-    assert_eq!(told.answer(), (200, "replayed".into()));
-    assert_eq!(send(&harness, request("evt_2")).await, 500);
-    let answer = told.only().answer.unwrap();
-    assert_eq!((answer.status, &*answer.outcome), (500, "handler_status"));
-    assert_eq!(
-        answer.reason.as_deref(),
-        Some("the ledger is shut: no disk")
-    );
-    assert_eq!(send(&harness, request("evt_2")).await, 500);
-    let answer = told.only().answer.unwrap();
-    assert_eq!((answer.status, &*answer.outcome), (500, "panicked"));
-    assert_eq!(answer.reason.as_deref(), Some("in the handler"));
+    let shut = Some("the ledger is shut: no disk");
+    for (id, status, outcome, reason) in [
+        ("evt_1", 204, "handled", None),
+        ("evt_1", 200, "replayed", None),
+        ("evt_2", 500, "handler_status", shut),
+        ("evt_2", 500, "panicked", Some("in the handler")),
+    ] {
+        assert_eq!(send(&harness, request(id)).await, status);
+        let answer = told.only().answer.unwrap();
+        assert_eq!((answer.status, &*answer.outcome), (status, outcome));
+        if reason.is_some() {
+            assert_eq!(answer.reason.as_deref(), reason);
+        }
+    }
     // A delivery whose run goes on is recorded with its answer, and not again at the run's end.
     assert_eq!(send(&harness, request("evt_2")).await, 503);
     assert_eq!(told.answer(), (503, "runs_on".into()));
@@ -165,18 +160,15 @@ async fn what_is_not_authentic_is_recorded_with_the_bytes_that_did_not_verify() 
     let (mut parts, _) = changed.request(&harness.clock).into_parts();
     let body = changed.body.replace("row_1", "row_2");
     // In chunks, which the receiver joins.
-    let chunks: Vec<_> = body
-        .as_bytes()
-        .chunks(7)
-        .map(Bytes::copy_from_slice)
-        .collect();
+    let chunks = body.as_bytes().chunks(7).map(Bytes::copy_from_slice);
+    let chunks: Vec<_> = chunks.collect();
     let chunks = StreamBody::new(Chunks(chunks.into_iter()));
-    parts
-        .headers
-        .insert("authorization", "Bearer made_up_token".parse().unwrap());
-    parts
-        .headers
-        .insert("x-service-webhook-id", "wh_orders".parse().unwrap());
+    for (name, value) in [
+        ("authorization", "Bearer made_up_token"),
+        ("x-service-webhook-id", "wh_orders"),
+    ] {
+        parts.headers.insert(name, value.parse().unwrap());
+    }
     let request = Request::from_parts(parts, Body::new(chunks));
     assert_eq!(send(&harness, request).await, 401);
     let delivery = told.only();
@@ -188,16 +180,11 @@ async fn what_is_not_authentic_is_recorded_with_the_bytes_that_did_not_verify() 
         reason.contains("signature is not that of these bytes"),
         "{reason}"
     );
-    assert_eq!(
-        (&answer.key, &answer.scope, answer.attempt),
-        (&None, &None, None)
-    );
+    assert_eq!((&answer.key, &answer.scope), (&None, &None));
+    assert_eq!(answer.attempt, None);
     assert_eq!(answer.claimed_subscription.as_deref(), Some("wh_orders"));
-    assert!(
-        !delivery.to_line().contains("made_up_token"),
-        "{}",
-        delivery.to_line()
-    );
+    let line = delivery.to_line();
+    assert!(!line.contains("made_up_token"), "{line}");
 }
 
 /// An error with another one below.
@@ -269,10 +256,8 @@ async fn a_body_that_was_not_read_or_not_to_its_end_is_none() {
         let request = Request::from_parts(parts, Body::new(body));
         assert_eq!(send(&harness, request).await, status);
         let delivery = told.only();
-        assert_eq!(
-            (delivery.body, delivery.cut_off_at),
-            (None, Some(cut_off_at))
-        );
+        let cut_off = (delivery.body, delivery.cut_off_at);
+        assert_eq!(cut_off, (None, Some(cut_off_at)));
         assert_eq!(delivery.answer.unwrap().outcome, outcome);
     }
 }
@@ -293,10 +278,8 @@ async fn a_hang_up_is_recorded_without_an_answer() {
     assert_eq!(delivery.body.as_deref(), Some(sent.body.as_bytes()));
     assert_eq!(delivery.answer, None);
     assert_eq!(delivery.hung_up_after, Some(Duration::from_millis(1_500)));
-    assert_eq!(
-        LoggedDelivery::from_line(delivery.to_line()).unwrap(),
-        delivery
-    );
+    let read = LoggedDelivery::from_line(delivery.to_line()).unwrap();
+    assert_eq!(read, delivery);
     // The run continued, and its end is not the end of an answer.
     pass(1_000).await;
     assert_eq!(harness.told.settled().len(), 1);
@@ -367,15 +350,12 @@ async fn a_recorder_that_panics_changes_no_answer() {
             .unwrap()
     };
     for panics in [false, true] {
-        let receiver = receiver(panics);
-        let app = Router::new().route(
-            "/",
-            post(async |_: Delivery| {
-                sleep(Duration::from_millis(5)).await;
-                OK
-            })
-            .layer(receiver.layer()),
-        );
+        let handler = async |_: Delivery| {
+            sleep(Duration::from_millis(5)).await;
+            OK
+        };
+        let route = post(handler).layer(receiver(panics).layer());
+        let app = Router::new().route("/", route);
         let request = || {
             let body = r#"{"id":"evt_1","type":"page.created"}"#;
             Signer::new(Secret::new(SECRET).unwrap())

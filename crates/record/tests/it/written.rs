@@ -1,7 +1,7 @@
 //! The recorder: bounded, rotating, closed to others, and harmless whatever the disk does.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +33,28 @@ fn numbered(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|number| format!("evt_{number}")).collect()
 }
 
+/// Records this one.
+fn record(recorder: &Recorder, number: usize) {
+    recorder.record(delivery(&format!("evt_{number}")));
+}
+
+/// Records from this many threads, each as many of the numbers.
+fn record_from(recorders: &[&Recorder], each: usize) {
+    std::thread::scope(|scope| {
+        for (at, recorder) in recorders.iter().enumerate() {
+            let numbers = at * each..(at + 1) * each;
+            scope.spawn(move || numbers.for_each(|number| record(recorder, number)));
+        }
+    });
+}
+
+/// The ids of a log, by their numbers.
+fn sorted(log: &DeliveryLog) -> Vec<String> {
+    let mut all = ids(log);
+    all.sort_by_key(|id| id[4..].parse::<usize>().unwrap());
+    all
+}
+
 #[test]
 fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
     let folder = Folder::new();
@@ -42,7 +64,7 @@ fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
         let recorder = Recorder::to(&path).open().unwrap();
         let clone = recorder.clone();
         for number in 0..200 {
-            recorder.record(delivery(&format!("evt_{}", round * 200 + number)));
+            record(&recorder, round * 200 + number);
         }
         drop(recorder);
         assert_eq!(clone.dropped(), 0);
@@ -59,24 +81,16 @@ fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
 fn a_writer_that_hangs_delays_no_delivery_and_dropped_lines_are_counted() {
     let folder = Folder::new();
     let path = folder.path("pipe");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
-    let mut reading = fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    let mut both = fs::OpenOptions::new();
+    let mut reading = both.read(true).write(true).open(&path).unwrap();
     let recorder = Recorder::to(&path).queue(50, 1 << 20).open().unwrap();
     // More than the pipe holds, so that the writer hangs; it has that one in its hand.
     recorder.record(delivery_of(vec![b'x'; 200_000]));
     let began = std::time::Instant::now();
     for number in 0..100_000 {
-        recorder.record(delivery(&format!("evt_{number}")));
+        record(&recorder, number);
     }
     // One that waited a millisecond would need longer than this for so many; a lock that is held
     // briefly does not.
@@ -108,16 +122,14 @@ fn a_writer_that_hangs_delays_no_delivery_and_dropped_lines_are_counted() {
 #[test]
 fn memory_is_bounded_by_bytes_as_well() {
     let folder = Folder::new();
-    let recorder = Recorder::to(folder.path("log.jsonl"))
-        .queue(1_000, 100_000)
-        .open()
-        .unwrap();
+    let path = folder.path("log.jsonl");
+    let recorder = Recorder::to(&path).queue(1_000, 100_000).open().unwrap();
     recorder.record(delivery_of(vec![b'x'; 100_001]));
     assert!(recorder.flush(PATIENCE));
     assert_eq!(recorder.dropped(), 1);
-    recorder.record(delivery("evt_1"));
+    record(&recorder, 1);
     drop(recorder);
-    let log = DeliveryLog::open(folder.path("log.jsonl")).unwrap();
+    let log = DeliveryLog::open(path).unwrap();
     assert_eq!((ids(&log), log.dropped()), (numbered(1..2), 1));
 }
 
@@ -128,23 +140,14 @@ fn rotation_keeps_so_many_files_and_no_entry_is_torn_or_lost() {
     let line = delivery("evt_100").to_line().len() as u64 + 1;
     // A file of another program stays.
     fs::write(folder.path("log.jsonl.20251121"), "somebody's").unwrap();
-    let recorder = Recorder::to(&path)
-        .max_bytes(4 * line)
-        .keep(3)
-        .open()
-        .unwrap();
+    let recorder = Recorder::to(&path).max_bytes(4 * line).keep(3);
+    let recorder = recorder.open().unwrap();
     for number in 100..113 {
-        recorder.record(delivery(&format!("evt_{number}")));
+        record(&recorder, number);
         assert!(recorder.flush(PATIENCE));
     }
-    let all = [
-        "log.jsonl",
-        "log.jsonl.1",
-        "log.jsonl.2",
-        "log.jsonl.20251121",
-        "log.jsonl.3",
-    ];
-    assert_eq!(names(&folder), all);
+    let all = "log.jsonl log.jsonl.1 log.jsonl.2 log.jsonl.20251121 log.jsonl.3";
+    assert_eq!(names(&folder).join(" "), all);
     for (name, range) in [
         ("log.jsonl.3", 100..104),
         ("log.jsonl.2", 104..108),
@@ -159,18 +162,16 @@ fn rotation_keeps_so_many_files_and_no_entry_is_torn_or_lost() {
     let lines = DeliveryLog::lines_of_rotated(&path).unwrap();
     assert_eq!(lines.filter_map(Result::ok).count(), 13);
     // The oldest goes, and one larger than a file may be has a file of its own.
-    recorder.record(delivery_of(format!(
-        r#"{{"id":"evt_113","x":"{}"}}"#,
-        "x".repeat(5 * line as usize)
-    )));
-    recorder.record(delivery("evt_114"));
+    let large = "x".repeat(5 * line as usize);
+    recorder.record(delivery_of(format!(r#"{{"id":"evt_113","x":"{large}"}}"#)));
+    record(&recorder, 114);
     drop(recorder);
-    assert_eq!(names(&folder), all);
+    assert_eq!(names(&folder).join(" "), all);
     let whole = DeliveryLog::open_rotated(&path).unwrap();
     assert_eq!(ids(&whole), numbered(108..115));
     // Without older ones.
     let recorder = Recorder::to(&path).max_bytes(1).keep(0).open().unwrap();
-    recorder.record(delivery("evt_115"));
+    record(&recorder, 115);
     drop(recorder);
     assert_eq!(ids(&DeliveryLog::open(&path).unwrap()), numbered(115..116));
 }
@@ -179,27 +180,13 @@ fn rotation_keeps_so_many_files_and_no_entry_is_torn_or_lost() {
 fn a_flood_loses_nothing_to_rotation() {
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
-    let recorder = Recorder::to(&path)
-        .max_bytes(20_000)
-        .keep(900)
-        .queue(1 << 20, 1 << 30)
-        .open()
-        .unwrap();
-    std::thread::scope(|scope| {
-        for thread in 0..4 {
-            let recorder = &recorder;
-            scope.spawn(move || {
-                for number in 0..2_000 {
-                    recorder.record(delivery(&format!("evt_{}", thread * 2_000 + number)));
-                }
-            });
-        }
-    });
+    let recorder = Recorder::to(&path).max_bytes(20_000).keep(900);
+    let recorder = recorder.queue(1 << 20, 1 << 30).open().unwrap();
+    record_from(&[&recorder; 4], 2_000);
     assert!(recorder.flush(PATIENCE));
     assert_eq!((recorder.written(), recorder.dropped()), (8_000, 0));
-    let mut all = ids(&DeliveryLog::open_rotated(&path).unwrap());
-    all.sort_by_key(|id| id[4..].parse::<usize>().unwrap());
-    assert_eq!(all, numbered(0..8_000));
+    let log = DeliveryLog::open_rotated(&path).unwrap();
+    assert_eq!(sorted(&log), numbered(0..8_000));
     assert!(names(&folder).len() > 50);
 }
 
@@ -210,11 +197,8 @@ fn only_its_owner_may_read_it() {
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
     let mode = |name: &str| {
-        fs::metadata(folder.path(name))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
+        let file = fs::metadata(folder.path(name)).unwrap();
+        file.permissions().mode() & 0o777
     };
     // Files that exist already, and that others may read.
     for name in ["log.jsonl", "log.jsonl.1"] {
@@ -224,7 +208,7 @@ fn only_its_owner_may_read_it() {
     let recorder = Recorder::to(&path).max_bytes(1).keep(3).open().unwrap();
     assert_eq!((mode("log.jsonl"), mode("log.jsonl.1")), (0o600, 0o600));
     for number in 0..3 {
-        recorder.record(delivery(&format!("evt_{number}")));
+        record(&recorder, number);
     }
     assert!(recorder.flush(PATIENCE));
     for name in names(&folder) {
@@ -243,22 +227,19 @@ fn a_missing_directory_is_reported_and_writing_continues_when_it_is_back() {
     let recorder = Recorder::to(&path)
         .queue(10, 1 << 20)
         .on_error(move |error| {
-            assert!(
-                error
-                    .to_string()
-                    .ends_with("logs/log.jsonl can't be written")
-            );
+            let told = error.to_string();
+            assert!(told.ends_with("logs/log.jsonl can't be written"), "{told}");
             counted.fetch_add(1, Ordering::SeqCst);
             panic!("in the hook");
         })
         .open()
         .unwrap();
-    recorder.record(delivery("evt_0"));
+    record(&recorder, 0);
     assert!(recorder.flush(PATIENCE));
     assert!(recorder.last_error().is_none());
     fs::remove_dir_all(folder.path("logs")).unwrap();
     for number in 1..15 {
-        recorder.record(delivery(&format!("evt_{number}")));
+        record(&recorder, number);
     }
     // It is tried again, and again.
     while recorder.failures() < 2 {
@@ -276,18 +257,11 @@ fn a_missing_directory_is_reported_and_writing_continues_when_it_is_back() {
     let log = DeliveryLog::open(&path).unwrap();
     assert_eq!((ids(&log), log.dropped()), (numbered(1..11), 4));
 
-    let missing = Recorder::to(folder.path("nowhere/log.jsonl"))
-        .open()
-        .unwrap_err();
-    let shown = format!("{missing:?}");
-    assert!(
-        shown.starts_with("RecordError: the log /") && !shown.contains('\n'),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("nowhere/log.jsonl can't be written: No such file"),
-        "{shown}"
-    );
+    let missing = Recorder::to(folder.path("nowhere/log.jsonl")).open();
+    let shown = format!("{:?}", missing.unwrap_err());
+    assert!(shown.starts_with("RecordError: the log /"), "{shown}");
+    let said = "nowhere/log.jsonl can't be written: No such file";
+    assert!(shown.contains(said) && !shown.contains('\n'), "{shown}");
 }
 
 #[cfg(target_os = "linux")]
@@ -324,7 +298,7 @@ fn a_file_that_was_moved_or_removed_is_opened_again() {
     let path = folder.path("log.jsonl");
     let recorder = Recorder::to(&path).open().unwrap();
     let record = |number: usize| {
-        recorder.record(delivery(&format!("evt_{number}")));
+        record(&recorder, number);
         assert!(recorder.flush(PATIENCE));
     };
     record(0);
@@ -336,11 +310,10 @@ fn a_file_that_was_moved_or_removed_is_opened_again() {
     fs::rename(&path, folder.path("by-hand.2")).unwrap();
     fs::write(&path, "").unwrap();
     record(3);
-    assert_eq!(
-        ids(&DeliveryLog::open(folder.path("by-hand")).unwrap()),
-        numbered(0..1)
-    );
-    assert_eq!(ids(&DeliveryLog::open(&path).unwrap()), numbered(3..4));
+    for (name, range) in [("by-hand", 0..1), ("log.jsonl", 3..4)] {
+        let log = DeliveryLog::open(folder.path(name)).unwrap();
+        assert_eq!(ids(&log), numbered(range), "{name}");
+    }
 }
 
 #[test]
@@ -353,16 +326,13 @@ fn a_line_that_was_torn_by_a_crash_is_closed_off() {
         let torn = DeliveryLog::open(&path).unwrap();
         assert_eq!(torn.ended_torn(), cut < line.len(), "{cut}");
         let recorder = Recorder::to(&path).open().unwrap();
-        recorder.record(delivery("evt_1"));
-        recorder.record(delivery("evt_2"));
+        record(&recorder, 1);
+        record(&recorder, 2);
         drop(recorder);
         let log = DeliveryLog::open(&path).unwrap();
         let whole = usize::from(cut == line.len());
-        assert_eq!(
-            (log.len(), log.torn()),
-            (3 + whole, 1 - whole as u64),
-            "{cut}"
-        );
+        let expected = (3 + whole, 1 - whole as u64);
+        assert_eq!((log.len(), log.torn()), expected, "{cut}");
         assert_eq!(ids(&log.deliveries()[1 + whole..]), numbered(1..3));
         assert!(!log.ended_torn());
     }
@@ -375,16 +345,11 @@ fn writes_until_it_is_killed() {
     let Some(path) = std::env::var_os("HOOKGATE_TEST_LOG") else {
         return;
     };
-    let recorder = Recorder::to(path)
-        .max_bytes(200_000)
-        .keep(900)
-        .open()
-        .unwrap();
+    let recorder = Recorder::to(path).max_bytes(200_000).keep(900);
+    let recorder = recorder.open().unwrap();
     for number in 0_usize.. {
-        let body = format!(
-            r#"{{"id":"evt_{number}","x":"{}"}}"#,
-            "x".repeat(number % 3_000)
-        );
+        let filling = "x".repeat(number % 3_000);
+        let body = format!(r#"{{"id":"evt_{number}","x":"{filling}"}}"#);
         recorder.record(delivery_of(body));
         while recorder.written() + 100 < number as u64 {
             std::thread::sleep(Duration::from_millis(1));
@@ -409,11 +374,8 @@ fn a_process_that_is_killed_leaves_whole_lines() {
         let before = last;
         while last < before + 300_000 {
             std::thread::sleep(Duration::from_millis(5));
-            let files = names(&folder);
-            let sizes = files
-                .iter()
-                .map(|name| fs::metadata(folder.path(name)).map_or(0, |file| file.len()));
-            last = sizes.sum();
+            let size = |name: &String| fs::metadata(folder.path(name)).map_or(0, |file| file.len());
+            last = names(&folder).iter().map(size).sum();
         }
         child.kill().unwrap(); // SIGKILL
         child.wait().unwrap();
@@ -422,10 +384,8 @@ fn a_process_that_is_killed_leaves_whole_lines() {
         let mut expected = 0;
         for id in ids(&log) {
             let number: usize = id[4..].parse().unwrap();
-            assert!(
-                number == expected || number == 0,
-                "{id} in place of {expected}"
-            );
+            let is_next = number == expected || number == 0;
+            assert!(is_next, "{id} in place of {expected}");
             expected = number + 1;
         }
         assert!(expected > 10);
@@ -440,11 +400,10 @@ fn nothing_that_was_taken_out_is_in_the_file() {
     let recorder = Recorder::to(&path).redact(redaction).open().unwrap();
     let body = r#"{"id":"evt_0","data":{"properties":{"IBAN":"DE02120300000000202051"},"createdBy":{"id":"usr_1","name":"Ada","email":"ada@example.com"}}}"#;
     let mut personal = delivery_of(body);
-    personal
-        .headers
-        .push(("x-customer".into(), Bytes::from_static(b"cust_made_up")));
+    let customer = Bytes::from_static(b"cust_made_up");
+    personal.headers.push(("x-customer".into(), customer));
     recorder.record(personal);
-    recorder.record(delivery("evt_1"));
+    record(&recorder, 1);
     recorder.record(delivery_of("Ada, in no JSON"));
     drop(recorder);
     let text = fs::read_to_string(&path).unwrap();
@@ -496,12 +455,9 @@ async fn credentials_and_secrets_never_reach_the_file() {
         value.set_sensitive(name == "x-plain");
         request.headers_mut().insert(name, value);
     }
-    let answer = receiver
-        .handle(
-            request.map(http_body_util::Full::new),
-            async |_: Delivery| StatusCode::NO_CONTENT,
-        )
-        .await;
+    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
+    let request = request.map(http_body_util::Full::new);
+    let answer = receiver.handle(request, handler).await;
     assert_eq!(answer.status(), 204);
     assert!(recorder.flush(PATIENCE));
     let text = fs::read_to_string(&path).unwrap();
@@ -520,33 +476,19 @@ fn two_recorders_on_one_file_do_not_mix_their_lines() {
     let folder = Folder::new();
     let path = folder.path("log.jsonl");
     let recorders = [(); 2].map(|()| Recorder::to(&path).open().unwrap());
-    std::thread::scope(|scope| {
-        for (at, recorder) in recorders.iter().enumerate() {
-            scope.spawn(move || {
-                for number in 0..500 {
-                    recorder.record(delivery(&format!("evt_{}", at * 500 + number)));
-                }
-            });
-        }
-    });
+    record_from(&recorders.each_ref(), 500);
     drop(recorders);
-    let mut all = ids(&DeliveryLog::open(&path).unwrap());
-    all.sort_by_key(|id| id[4..].parse::<usize>().unwrap());
-    assert_eq!(all, numbered(0..1_000));
+    let log = DeliveryLog::open(&path).unwrap();
+    assert_eq!(sorted(&log), numbered(0..1_000));
 }
 
 #[test]
 fn a_torn_write_is_marked_and_the_line_written_again() {
     // The file that a recorder leaves after the disk was full for a while: half a line, half a mark, the mark, and the line.
     let line = delivery("evt_0").to_line();
-    let mut file = Vec::new();
-    write!(
-        file,
-        "{line}\n{}\n{{\"to\n{{\"torn\":true}}\n{line}\n",
-        &line[..30]
-    )
-    .unwrap();
-    let log = DeliveryLog::read(&*file).unwrap();
+    let half = &line[..30];
+    let file = format!("{line}\n{half}\n{{\"to\n{{\"torn\":true}}\n{line}\n");
+    let log = DeliveryLog::read(file.as_bytes()).unwrap();
     assert_eq!((log.len(), log.torn()), (2, 1));
     let _: LoggedDelivery = log.into_iter().next().unwrap();
 }

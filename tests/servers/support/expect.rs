@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hookgate::dedupe::{ClaimToken, Claimed};
 
 /// The value, where there is one. Without it the test is left out: the call has said which program is missing.
+#[allow(unused_macros)] // not each program that includes this file uses it
 macro_rules! needed {
     ($found:expr) => {
         match $found {
@@ -15,6 +16,7 @@ macro_rules! needed {
         }
     };
 }
+#[allow(unused_imports)]
 pub(crate) use needed;
 
 /// Asserts that the text holds these words.

@@ -1,6 +1,7 @@
-//! The inbox beside a large backlog: how long its calls take where 20,000, 200,000 and a million entries wait, or 100,000 rows are
-//! in back-off; the bytes that an event writes; what idle workers cost an accept; what is forgotten while all connections are in
-//! use; and how much work is done where the default isolation is SERIALIZABLE.
+//! The inbox beside a large backlog: how long its calls take where 20,000, 200,000 and a million
+//! entries wait, or 100,000 rows are in back-off; the bytes that an event writes; what idle workers
+//! cost an accept; what is forgotten while all connections are in use; and how much work is done
+//! where the default isolation is SERIALIZABLE.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench backlog --all-features
@@ -8,11 +9,12 @@
 //! cargo bench -p hookgate-benches --bench backlog --all-features -- --rows 100000 --only rows
 //! ```
 //!
-//! `--only` takes some of `postgres`, `sqlite`, `bytes`, `rows`, `idle`, `forget` and `isolation`, with commas between them.
-//! `--record FILE` adds a round to the file.
+//! `--only` takes some of `postgres`, `sqlite`, `bytes`, `rows`, `idle`, `forget` and `isolation`,
+//! with commas between them. `--record FILE` adds a round to the file.
 //!
-//! PostgreSQL is started on a free loopback port and stopped. The backlog is written directly into the tables. The figures are
-//! times of the machine, so they are for comparisons of two builds in one run: run the two programs in turn, some rounds.
+//! PostgreSQL is started on a free loopback port and stopped. The backlog is written directly into
+//! the tables. The figures are times of the machine, so they are for comparisons of two builds in
+//! one run: run the two programs in turn, some rounds.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
@@ -181,8 +183,8 @@ async fn empty(client: &Client) {
     client.batch_execute(empty).await.unwrap();
 }
 
-/// Fills the empty table with entries of one row, of which the oldest 50 are three days old, and with one entry of each of so many
-/// other rows, which has failed and is due in an hour.
+/// Fills the empty table with entries of one row, of which the oldest 50 are three days old, and
+/// with one entry of each of so many other rows, which has failed and is due in an hour.
 async fn fill_table(client: &Client, entries: i64, rows: i64) {
     let fill = format!(
         "TRUNCATE hookgate_inbox;
@@ -371,15 +373,16 @@ fn cpu_time(postmaster: u32) -> f64 {
         * 10.0
 }
 
-/// Returns what `/proc` tells of a process behind its name: its state, its parent and others (`man 5 proc`).
+/// Returns what `/proc` tells of a process behind its name: its state, its parent and others
+/// (`man 5 proc`).
 fn stat(process: &str) -> Option<Vec<String>> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, behind) = stat.rsplit_once(") ")?;
     Some(behind.split(' ').map(str::to_owned).collect())
 }
 
-/// Accepts events in so many tasks for some time, while workers on the same connections handle them. Returns the numbers of events
-/// that were accepted and handled.
+/// Accepts events in so many tasks for some time, while workers on the same connections handle
+/// them. Returns the numbers of events that were accepted and handled.
 async fn work(inbox: &Inbox, tasks: usize, time: Duration) -> (usize, usize) {
     let (accepted, handled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&handled);
@@ -449,7 +452,8 @@ async fn work_by_isolation(figures: &Figures, client: &Client, config: &Config) 
     }
 }
 
-/// Accepts and handles 20, 50 and 100 events a second for some seconds, and reads the bytes that this process has written.
+/// Accepts and handles 20, 50 and 100 events a second for some seconds, and reads the bytes that
+/// this process has written.
 fn bytes_written(figures: &Figures, runtime: &Runtime) {
     let folder = servers::Folder::new();
     runtime.block_on(async {

@@ -1,10 +1,12 @@
-//! Claim and commit against the usual use of moka, in one interleaved run: `cargo bench -p hookgate-benches --bench dedupe`.
+//! Claim and commit against the usual use of moka, in one interleaved run:
+//! `cargo bench -p hookgate-benches --bench dedupe`.
 //!
-//! The peer, *bare moka*, is `entry(id).or_insert_with(…)` on a cache of `String` ids with a time to live, under LRU. It is the
-//! measure of cost and does less: an event whose handler fails, or whose process dies, stays marked there.
-//! *scc* marks ids in a concurrent hash map that has no limit and forgets nothing.
-//! Each round makes new stores and measures all of them in turn, so that every claim of a fresh id is one of a growing store. The
-//! measured work of a store is complete: the key is made from the id, the event claimed, the claim committed.
+//! The peer, *bare moka*, is `entry(id).or_insert_with(…)` on a cache of `String` ids with a time
+//! to live, under LRU. It is the measure of cost and does less: an event whose handler fails, or
+//! whose process dies, stays marked there. *scc* marks ids in a concurrent hash map that has no
+//! limit and forgets nothing. Each round makes new stores and measures all of them in turn, so that
+//! every claim of a fresh id is one of a growing store. The measured work of a store is complete:
+//! the key is made from the id, the event claimed, the claim committed.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench dedupe -- --sizes             # full stores of 10^3 to 10^6 events: bytes and time of each
@@ -183,7 +185,8 @@ fn speed() -> Vec<Case> {
     cases
 }
 
-/// Measures full stores of a thousand events, ten thousand, and so on up to `largest`, each in a process of its own.
+/// Measures full stores of a thousand events, ten thousand, and so on up to `largest`, each in a
+/// process of its own.
 fn sizes(largest: usize) -> Vec<Case> {
     let mut cases = Vec::new();
     for events in (3..).map(|power| 10_usize.pow(power)) {
@@ -215,8 +218,8 @@ fn sizes(largest: usize) -> Vec<Case> {
     cases
 }
 
-/// Returns the growth of the resident set for each event, in a store for as many, and the nanoseconds that one more takes. The events are
-/// spread over most of a retention.
+/// Returns the growth of the resident set for each event, in a store for as many, and the
+/// nanoseconds that one more takes. The events are spread over most of a retention.
 fn in_a_full_store(store: &str, events: usize) -> (f64, f64) {
     let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
     let store = match store {

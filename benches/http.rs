@@ -1,16 +1,19 @@
-//! The whole axum route over loopback, unguarded, guarded by hand, and guarded by hookgate: requests per second, and the processor time
-//! of the server for each request. Bodies of 512 B to 1 MiB by HTTP/1, and of 1 KiB by HTTP/2.
+//! The whole axum route over loopback, unguarded, guarded by hand, and guarded by hookgate:
+//! requests per second, and the processor time of the server for each request. Bodies of 512 B to 1
+//! MiB by HTTP/1, and of 1 KiB by HTTP/2.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench http                      # all sizes
 //! cargo bench -p hookgate-benches --bench http -- --only '1 MiB'    # one of them
 //! ```
 //!
-//! Server and sender have a thread each. By HTTP/1 they keep 32 connections alive between them, by HTTP/2 four with eight
-//! streams each. Every request is signed beforehand and carries a fresh id, so that every claim is fresh and the stores really
-//! grow. Each round starts new servers with empty stores and measures all of them in turn; the printed figures are ratios within the
-//! same round. The routes by hand call nothing of ours: `support/by_hand.rs`. Linux counts the processor time of the server's thread.
-//! It varies less than the requests per second, which other programs of the machine change.
+//! Server and sender have a thread each. By HTTP/1 they keep 32 connections alive between them, by
+//! HTTP/2 four with eight streams each. Every request is signed beforehand and carries a fresh id,
+//! so that every claim is fresh and the stores really grow. Each round starts new servers with
+//! empty stores and measures all of them in turn; the printed figures are ratios within the same
+//! round. The routes by hand call nothing of ours: `support/by_hand.rs`. Linux counts the processor
+//! time of the server's thread. It varies less than the requests per second, which other programs
+//! of the machine change.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 
@@ -49,7 +52,8 @@ const CONNECTIONS: usize = 32;
 /// The connections by HTTP/2, and the streams on each that are open at a time.
 const CONNECTIONS_OF_2: usize = 4;
 const STREAMS: usize = CONNECTIONS / CONNECTIONS_OF_2;
-/// A case: its name, the bodies' length, whether it is HTTP/2, and the default number of requests in a round.
+/// A case: its name, the bodies' length, whether it is HTTP/2, and the default number of requests
+/// in a round.
 const KINDS: [(&str, usize, bool, usize); 6] = [
     ("1 KiB", 1 << 10, false, 20_000),
     ("512 B", 512, false, 20_000),

@@ -1,16 +1,19 @@
-//! The cost of each step of a delivery, without a socket: `cargo bench -p hookgate-benches --bench layer`.
+//! The cost of each step of a delivery, without a socket:
+//! `cargo bench -p hookgate-benches --bench layer`.
 //!
-//! A `row.created` of 1 KiB with a fresh id goes through an axum route by `oneshot`, and step by step through `Receiver`. Each
-//! row of the table is one step, by subtraction: the walk up to the step's end, less the walk up to its beginning. Time is a
-//! share of the difference between the guarded and the unguarded route, from one interleaved run; allocations are exact.
+//! A `row.created` of 1 KiB with a fresh id goes through an axum route by `oneshot`, and step by
+//! step through `Receiver`. Each row of the table is one step, by subtraction: the walk up to the
+//! step's end, less the walk up to its beginning. Time is a share of the difference between the
+//! guarded and the unguarded route, from one interleaved run; allocations are exact.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench layer -- --instructions    # needs valgrind (Debian's package)
 //! ```
 //!
-//! Instructions are counted by valgrind's cachegrind in two child processes a step, which prepare in the same way and deliver
-//! different numbers of deliveries. It knows no SHA extensions, so the row *bare compression* shows the part of the steps that is
-//! SHA-256 in software: on a CPU with the extensions that part is about a fifth.
+//! Instructions are counted by valgrind's cachegrind in two child processes a step, which prepare
+//! in the same way and deliver different numbers of deliveries. It knows no SHA extensions, so the
+//! row *bare compression* shows the part of the steps that is SHA-256 in software: on a CPU with
+//! the extensions that part is about a fifth.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 #![allow(unsafe_code)] // An allocator needs unsafe code.
@@ -157,7 +160,8 @@ impl Walk {
         Self {
             up_to,
             receiver,
-            // With its state, as a server has it: without, axum makes the route anew for each request.
+            // With its state, as a server has it: without, axum makes the route anew for each
+            // request.
             app: Router::new().route("/webhooks", route).with_state(()),
             runtime: { runtime }.enable_all().build().unwrap(),
         }
@@ -373,7 +377,8 @@ fn instructions() -> Case {
     case
 }
 
-/// Prepares as many deliveries as the other child does, and delivers `count` of them. (More are for a profiler.)
+/// Prepares as many deliveries as the other child does, and delivers `count` of them. (More are for
+/// a profiler.)
 fn walk_as_child(step: &str, count: usize) {
     let up_to = ALL.into_iter().find(|up_to| name(*up_to) == step).unwrap();
     let mut walk = Walk::new(up_to);

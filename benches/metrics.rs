@@ -1,13 +1,14 @@
-//! The cost of the feature `metrics` with a recorder installed: deliveries through the layer, in process, with the Prometheus
-//! exporter as the recorder and without a recorder.
+//! The cost of the feature `metrics` with a recorder installed: deliveries through the layer, in
+//! process, with the Prometheus exporter as the recorder and without a recorder.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --features metrics --bench metrics
 //! ```
 //!
-//! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a `MemoryStore`; the handler
-//! answers 204 at once. A round sends the same number through each in turn; the printed figure is the time a delivery, as a
-//! multiple of the one without a recorder in the same round.
+//! Every delivery is 1 KiB, signed beforehand, with a fresh id that is claimed and committed in a
+//! `MemoryStore`; the handler answers 204 at once. A round sends the same number through each in
+//! turn; the printed figure is the time a delivery, as a multiple of the one without a recorder in
+//! the same round.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 

@@ -1,15 +1,19 @@
-//! Typed events against plain structs of a known type, in one interleaved run: `cargo bench -p hookgate-benches --bench parse`.
+//! Typed events against plain structs of a known type, in one interleaved run:
+//! `cargo bench -p hookgate-benches --bench parse`.
 //!
 //! The peers are written for one known type of event: a derived struct with the same fields, the
-//! same owned texts and **the same `R`**, read by `serde_json::from_str` after one check of UTF-8, which is the fastest way that
-//! serde_json has (`from_slice` checks each text by itself and is slower).
+//! same owned texts and **the same `R`**, read by `serde_json::from_str` after one check of UTF-8,
+//! which is the fastest way that serde_json has (`from_slice` checks each text by itself and is
+//! slower).
 //!
-//! - *Plain* does not check the parts that `R` skips: half surrogate pairs, numbers beyond a float, nesting without end.
-//! - *Plain, all checked* accepts and refuses the same bodies as `Event<R>`, with the means of serde: a visitor that walks over
-//!   the whole body and builds nothing.
+//! - *Plain* does not check the parts that `R` skips: half surrogate pairs, numbers beyond a float,
+//!   nesting without end.
+//! - *Plain, all checked* accepts and refuses the same bodies as `Event<R>`, with the means of
+//!   serde: a visitor that walks over the whole body and builds nothing.
 //!
-//! `Event<R>` must not take more than 1.05 times as long as the second, which does the same work, and must stay below a ceiling
-//! relative to the first. With `-- --check`, a missed goal fails the run.
+//! `Event<R>` must not take more than 1.05 times as long as the second, which does the same work,
+//! and must stay below a ceiling relative to the first. With `-- --check`, a missed goal fails the
+//! run.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and panics on an unexpected result.
 
@@ -33,10 +37,12 @@ use support::{Arguments, Case, Contestant};
 
 const ROUNDS: usize = 201;
 const TURN: Duration = Duration::from_micros(300);
-/// The greatest time of `Event<R>`, as a multiple of a plain struct whose whole body is checked too.
+/// The greatest time of `Event<R>`, as a multiple of a plain struct whose whole body is checked
+/// too.
 const REQUIRED: f64 = 1.05;
-/// The same relative to a plain struct that does no further checks: for small rows, and for rows of which it skips nearly all.
-/// The measured ratio is well below this; a ratio above it is a regression.
+/// The same relative to a plain struct that does no further checks: for small rows, and for rows of
+/// which it skips nearly all. The measured ratio is well below this; a ratio above it is a
+/// regression.
 const CEILING: f64 = 1.50;
 
 const PLAIN: &str = "plain struct of known type";
@@ -183,7 +189,8 @@ fn compare_all(name: &str, verified: &Verified<String>, misfit: &Verified<String
     support::interleaved(name, contestants, ROUNDS, TURN)
 }
 
-/// Reads a whole text and keeps nothing. `IgnoredAny` checks less: serde_json does not check the values that it skips.
+/// Reads a whole text and keeps nothing. `IgnoredAny` checks less: serde_json does not check the
+/// values that it skips.
 struct Anything;
 
 impl<'de> Deserialize<'de> for Anything {
@@ -227,7 +234,8 @@ impl<'de> Visitor<'de> for Anything {
     }
 }
 
-/// A struct for one known type of event. The ids are of the crate's types where they can be deserialised.
+/// A struct for one known type of event. The ids are of the crate's types where they can be
+/// deserialised.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Plain<R> {
@@ -414,7 +422,8 @@ fn signed(body: &str) -> Verified<String> {
         .unwrap()
 }
 
-/// Compares a look-up by name for each of many properties with one walk over them: the ratio must not grow with their number.
+/// Compares a look-up by name for each of many properties with one walk over them: the ratio must
+/// not grow with their number.
 fn look_up_by_name() -> Vec<Case> {
     const WALK: &str = "one walk over all";
     const BY_NAME: &str = "each by its name";

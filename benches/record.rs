@@ -1,9 +1,11 @@
-//! The cost of recording for a delivery: `cargo bench -p hookgate-benches --features testing --bench record`.
+//! The cost of recording for a delivery:
+//! `cargo bench -p hookgate-benches --features testing --bench record`.
 //!
-//! A `row.created` of 1 KiB with a fresh id goes through a guarded axum route by `oneshot`, with a typed event and `MemoryStore`:
-//! without a recorder, with a closure that drops its input, and with a recorder that writes a file. They take turns in one run,
-//! and the result is the ratio. The file is written while the next deliveries run; where there are too few cores for both, the
-//! writing is measured too.
+//! A `row.created` of 1 KiB with a fresh id goes through a guarded axum route by `oneshot`, with a
+//! typed event and `MemoryStore`: without a recorder, with a closure that drops its input, and with
+//! a recorder that writes a file. They take turns in one run, and the result is the ratio. The file
+//! is written while the next deliveries run; where there are too few cores for both, the writing is
+//! measured too.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
@@ -86,7 +88,8 @@ fn main() {
             if round > 0 {
                 case.add(walk.name, nanos);
             }
-            // The file is finished here, so that another contestant's turn does not include the writing.
+            // The file is finished here, so that another contestant's turn does not include the
+            // writing.
             if let Some(recorder) = &walk.recorder {
                 assert!(recorder.flush(Duration::from_secs(60)));
                 assert_eq!(recorder.dropped(), 0);

@@ -4,11 +4,12 @@
 //! cargo bench -p hookgate-benches --features testing --bench replay
 //! ```
 //!
-//! A log of `row.created` of 1 KiB each, with fresh ids, signed beforehand. One contestant verifies each delivery, reading of
-//! headers included, and does no more. The other replays the log at its recorded time against an axum route with a `MemoryStore`:
-//! every delivery is verified twice, once when the log is read and once by the receiver, sent in a separate task, claimed,
-//! handled by a handler that answers 204 at once, committed, and reported. Rounds in turn; the figure is the median of the
-//! rounds' ratios. More than [`MAX`] fails.
+//! A log of `row.created` of 1 KiB each, with fresh ids, signed beforehand. One contestant verifies
+//! each delivery, reading of headers included, and does no more. The other replays the log at its
+//! recorded time against an axum route with a `MemoryStore`: every delivery is verified twice, once
+//! when the log is read and once by the receiver, sent in a separate task, claimed, handled by a
+//! handler that answers 204 at once, committed, and reported. Rounds in turn; the figure is the
+//! median of the rounds' ratios. More than [`MAX`] fails.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 

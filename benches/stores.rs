@@ -1,13 +1,15 @@
-//! The cost of claims that outlast a process and of durable accepts, as ratios: each store compared with two bare round trips to its
-//! server or two bare transactions in its file, and with `MemoryStore`; each inbox compared with a plain insert that is committed alone.
+//! The cost of claims that outlast a process and of durable accepts, as ratios: each store compared
+//! with two bare round trips to its server or two bare transactions in its file, and with
+//! `MemoryStore`; each inbox compared with a plain insert that is committed alone.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench stores --all-features
 //! ```
 //!
-//! Servers are started on free loopback ports and stopped; redis-server and PostgreSQL must be installed, as for `scripts/test`.
-//! Contestants run in turn, round by round; a ratio is the median of the rounds' ratios. Redis writes nothing to disk here unless
-//! the name says so, and PostgreSQL flushes each commit: such figures depend on the disk, so they hold for the named machine.
+//! Servers are started on free loopback ports and stopped; redis-server and PostgreSQL must be
+//! installed, as for `scripts/test`. Contestants run in turn, round by round; a ratio is the median
+//! of the rounds' ratios. Redis writes nothing to disk here unless the name says so, and PostgreSQL
+//! flushes each commit: such figures depend on the disk, so they hold for the named machine.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
@@ -307,7 +309,8 @@ fn inboxes(runtime: &Runtime) -> Vec<Case> {
         }
         cases.push(measured);
     }
-    // The entries accepted above are handled first; then each round accepts, and waits until all entries are handled.
+    // The entries accepted above are handled first; then each round accepts, and waits until all
+    // entries are handled.
     let mut worked = Case::new("accepted and worked, 32 producers, 32 at a time");
     for (name, inbox) in [&inboxes[0], &inboxes[2]] {
         let workers = runtime.block_on(async {

@@ -1,15 +1,18 @@
 //! Verification against the lower limit and against peers, in one interleaved run:
-//! `cargo bench -p hookgate-benches --bench verify`, and with `--profile bench-cgu4` as four codegen units compile it.
+//! `cargo bench -p hookgate-benches --bench verify`, and with `--profile bench-cgu4` as four
+//! codegen units compile it.
 //!
-//! The lower limit, LIMIT, is the work that every HMAC-SHA256 needs: `sha2`'s compression of the same blocks, padded and keyed
-//! beforehand, and a comparison of 32 bytes. All figures are ratios to it, medians over rounds in which every contestant
-//! runs in turn, so that a noisy machine slows all of them alike. With `-- --check`, a missed goal fails the run where the
-//! CPU has SHA extensions.
+//! The lower limit, LIMIT, is the work that every HMAC-SHA256 needs: `sha2`'s compression of the
+//! same blocks, padded and keyed beforehand, and a comparison of 32 bytes. All figures are ratios
+//! to it, medians over rounds in which every contestant runs in turn, so that a noisy machine slows
+//! all of them alike. With `-- --check`, a missed goal fails the run where the CPU has SHA
+//! extensions.
 //!
-//! The goals apply to *one live key*: the service's five `X-Service-` headers as pairs, already taken out of the
-//! server's map, are made into `DeliveryHeaders` (names compared, signature and timestamp parsed strictly), the window is
-//! checked, the key ring is looked up, the body is verified, and the states are wiped. The rows below it show the
-//! difference with all eleven headers of a request behind a proxy, and with `DeliveryHeaders` made beforehand.
+//! The goals apply to *one live key*: the service's five `X-Service-` headers as pairs, already
+//! taken out of the server's map, are made into `DeliveryHeaders` (names compared, signature and
+//! timestamp parsed strictly), the window is checked, the key ring is looked up, the body is
+//! verified, and the states are wiped. The rows below it show the difference with all eleven
+//! headers of a request behind a proxy, and with `DeliveryHeaders` made beforehand.
 //!
 //! One peer is built only on request, since it brings some fifty packages with it:
 //! `RUSTFLAGS="--cfg slack_peer" cargo bench -p hookgate-benches --bench verify`.
@@ -39,7 +42,8 @@ const SIZES: [(usize, &str); 4] = [
     (4 << 10, "4 KiB"),
     (64 << 10, "64 KiB"),
 ];
-/// The greatest cost of one live key, as a multiple of LIMIT, by size: required with one codegen unit and with four, and aimed at.
+/// The greatest cost of one live key, as a multiple of LIMIT, by size: required with one codegen
+/// unit and with four, and aimed at.
 const REQUIRED: [f64; 4] = [1.50, 1.18, 1.05, 1.00];
 const REQUIRED_CGU4: [f64; 4] = [1.55, 1.20, 1.07, 1.01];
 const AIM: [f64; 4] = [1.40, 1.13, 1.04, 1.00];
@@ -297,7 +301,8 @@ fn limit<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool + 'a> {
     })
 }
 
-/// Copies the states of a key and wipes them, as each verification does: `hmac` and `sha2` are built with `zeroize` here too.
+/// Copies the states of a key and wipes them, as each verification does: `hmac` and `sha2` are
+/// built with `zeroize` here too.
 fn states_alone<'a>() -> Box<dyn FnMut() -> bool + 'a> {
     let keyed = HmacCore::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     Box::new(move || {

@@ -1,5 +1,5 @@
-//! A receiver that a suite outside this crate, in any language, can test over HTTP. It differs from other receivers only in the
-//! probes below.
+//! A receiver that a suite outside this crate, in any language, can test over HTTP. It differs from
+//! other receivers only in the probes below.
 //!
 //! ```sh
 //! SECRET=whsec_made_up_for_a_suite cargo run --example conformance
@@ -7,12 +7,14 @@
 //!
 //! - `ADDR` (default `127.0.0.1:0`), `SECRET`, optional `SECRET2`, optional `MAX_BODY`.
 //! - Prints one line, `listening on http://HOST:PORT`.
-//! - `POST /webhooks` is the guarded route: subscription `wh_1` with `SECRET`, `wh_2` with `SECRET2`, all other settings by
-//!   default.
-//! - `GET /count` answers `{"total": N}`, the number of runs that answered 2xx. With `?id=EVENT_ID` also `"effects"`, the number
-//!   of such runs of that id; `"starts"`, the number of all its runs; `"type"`, the type as handled.
-//! - The text property `probe` of a row.created is a program for its runs, joined by `;`: `sleep=MS` first, then `panic=N`, the
-//!   first N runs of this id panic, and `fail=N`, the first N answer 500.
+//! - `POST /webhooks` is the guarded route: subscription `wh_1` with `SECRET`, `wh_2` with
+//!   `SECRET2`, all other settings by default.
+//! - `GET /count` answers `{"total": N}`, the number of runs that answered 2xx. With `?id=EVENT_ID`
+//!   also `"effects"`, the number of such runs of that id; `"starts"`, the number of all its runs;
+//!   `"type"`, the type as handled.
+//! - The text property `probe` of a row.created is a program for its runs, joined by `;`:
+//!   `sleep=MS` first, then `panic=N`, the first N runs of this id panic, and `fail=N`, the first N
+//!   answer 500.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 

@@ -1,12 +1,14 @@
-//! Any server: the steps of a delivery, one by one, over `std::net` alone. The core needs no http crate and no async runtime.
+//! Any server: the steps of a delivery, one by one, over `std::net` alone. The core needs no http
+//! crate and no async runtime.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run --example custom_server --no-default-features
 //! ```
 //!
-//! docs/own-server.md explains the five steps; docs/try-it.md shows how to deliver to it. A handler that fails or panics releases its
-//! claim, so that the next attempt runs again, and the lease is renewed while it runs. `WORK_MS=20000` makes the handler take that long.
-//! The HTTP here is as small as an example allows: one request for each connection, and a body with a length.
+//! docs/own-server.md explains the five steps; docs/try-it.md shows how to deliver to it. A handler
+//! that fails or panics releases its claim, so that the next attempt runs again, and the lease is
+//! renewed while it runs. `WORK_MS=20000` makes the handler take that long. The HTTP here is as
+//! small as an example allows: one request for each connection, and a body with a length.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -109,15 +111,18 @@ fn receive(
     }))
 }
 
-/// Handles an event that is claimed, and ends the claim: commit after a success, release after a failure.
+/// Handles an event that is claimed, and ends the claim: commit after a success, release after a
+/// failure.
 fn run(claim: Claim, delivery: &Delivery) -> &'static str {
-    // A panic is a failure like any other. Without the release, the event would stay claimed until the lease ends.
+    // A panic is a failure like any other. Without the release, the event would stay claimed until
+    // the lease ends.
     let handled = renewing(&claim, || {
         catch_unwind(AssertUnwindSafe(|| handle(delivery)))
             .unwrap_or_else(|_| Err("the handler panicked".into()))
     });
     let (ended, answer) = match handled {
-        // A commit that fails costs a second run at worst; any answer but 2xx costs one for certain.
+        // A commit that fails costs a second run at worst; any answer but 2xx costs one for
+        // certain.
         Ok(()) => (block_on(claim.commit()), "204 No Content"),
         Err(error) => {
             println!("{} failed: {}", delivery.event_id(), one_line(&*error));

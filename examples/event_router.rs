@@ -1,12 +1,13 @@
-//! Several data models at one URL: an arm for each, with its own row type, and a list of the subscriptions to make.
+//! Several data models at one URL: an arm for each, with its own row type, and a list of the
+//! subscriptions to make.
 //!
 //! ```sh
 //! WEBHOOK_SECRETS=wh_1=whsec_$(openssl rand -hex 16),wh_2=whsec_$(openssl rand -hex 16) cargo run --example event_router
 //! ```
 //!
-//! `WEBHOOK_SECRETS` has each subscription's id and secret, `ADDR` another address. It prints the subscriptions that the arms
-//! need, then a line for each event that an arm handled and one for each answer. An event without an arm is answered 204 and
-//! shown as `unhandled`.
+//! `WEBHOOK_SECRETS` has each subscription's id and secret, `ADDR` another address. It prints the
+//! subscriptions that the arms need, then a line for each event that an arm handled and one for
+//! each answer. An event without an arm is answered 204 and shown as `unhandled`.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -72,7 +73,8 @@ async fn on_new_invoice(event: Event<Invoice>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// The specification does not define the data of a page's event: use the raw JSON, or the fields that you deserialise from it.
+/// The specification does not define the data of a page's event: use the raw JSON, or the fields
+/// that you deserialise from it.
 async fn on_page(delivery: Delivery) -> Result<StatusCode, EventRejection> {
     #[derive(Deserialize)]
     struct Page {

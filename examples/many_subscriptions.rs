@@ -1,13 +1,14 @@
-//! Ten thousand subscriptions, whose secrets are in a database: each is looked up when a delivery needs it, and remembered for a
-//! minute. The database here is a slow map; every query is printed.
+//! Ten thousand subscriptions, whose secrets are in a database: each is looked up when a delivery
+//! needs it, and remembered for a minute. The database here is a slow map; every query is printed.
 //!
 //! ```sh
 //! cargo run --example many_subscriptions --features lookup -- --try
 //! ```
 //!
-//! With `--try`, subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on: anyone can sign with them. Without it the database
-//! is empty. docs/try-it.md shows how to deliver; add the header `X-Service-Webhook-Id: wh_7`. A second port, for the operator alone,
-//! changes subscriptions while deliveries arrive:
+//! With `--try`, subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on: anyone can
+//! sign with them. Without it the database is empty. docs/try-it.md shows how to deliver; add the
+//! header `X-Service-Webhook-Id: wh_7`. A second port, for the operator alone, changes
+//! subscriptions while deliveries arrive:
 //!
 //! ```sh
 //! curl -X PUT --data whsec_$(openssl rand -hex 16) http://127.0.0.1:8788/subscriptions/wh_7   # rotate, or add
@@ -15,9 +16,9 @@
 //! curl http://127.0.0.1:8788/stats
 //! ```
 //!
-//! Both make the receiver forget the result of its look-up, so that the change applies to the next delivery. Another process that
-//! changes the database can't do that: a new secret applies there 10 s after a delivery that it signed was refused, and a removed
-//! one is refused after a minute.
+//! Both make the receiver forget the result of its look-up, so that the change applies to the next
+//! delivery. Another process that changes the database can't do that: a new secret applies there 10
+//! s after a delivery that it signed was refused, and a removed one is refused after a minute.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 

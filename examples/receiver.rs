@@ -1,12 +1,14 @@
-//! The recommended setup: axum, typed events, one line on standard output for each delivery, a shutdown that loses no event.
+//! The recommended setup: axum, typed events, one line on standard output for each delivery, a
+//! shutdown that loses no event.
 //!
 //! ```sh
 //! cargo run --example receiver -- --try
 //! ```
 //!
-//! The secret comes from `WEBHOOK_SECRET`. With `--try` it is a published one, with which anyone can sign: for deliveries from this
-//! machine, as docs/try-it.md makes them with `openssl` and `curl`. `ADDR` sets another address. Ctrl-C or SIGTERM ends the program
-//! once the runs under way have ended.
+//! The secret comes from `WEBHOOK_SECRET`. With `--try` it is a published one, with which anyone
+//! can sign: for deliveries from this machine, as docs/try-it.md makes them with `openssl` and
+//! `curl`. `ADDR` sets another address. Ctrl-C or SIGTERM ends the program once the runs under way
+//! have ended.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -55,7 +57,8 @@ async fn on_event(event: Event<Order>) -> Result<StatusCode, EventRejection> {
             name(row.created_by.as_ref()),
         ),
         EventData::RowUpdated(row) => {
-            // A column that was renamed or retyped: 422, and the sender's retry can reach a corrected receiver.
+            // A column that was renamed or retyped: 422, and the sender's retry can reach a
+            // corrected receiver.
             let changes: OrderChanges = row.changes.to()?;
             match changes.total {
                 Some(total) => format!(
@@ -112,7 +115,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
     tokio::select! {
         served = server.into_future() => served?,
-        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't
+        // hold up the end of the program.
         () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
     }
     // Runs that are still under way get ten seconds to end.

@@ -1,5 +1,5 @@
-//! A new secret without a restart and without a lost delivery: `SECRETS_FILE` has the live secrets, the newest first, and is
-//! read again every second. A line is a name, a space and the secret.
+//! A new secret without a restart and without a lost delivery: `SECRETS_FILE` has the live secrets,
+//! the newest first, and is read again every second. A line is a name, a space and the secret.
 //!
 //! ```sh
 //! echo 2026-05 whsec_$(openssl rand -hex 16) > secrets
@@ -8,11 +8,12 @@
 //!
 //! 1. Put the new secret on a line above the old one: both are accepted from the next request on.
 //! 2. Give the sender the new one.
-//! 3. When no delivery names the old key any more, and the retries that it signed are over, delete its line. Or give the old key an end
-//!    date from the start, `KeyRing::with_key_until`: then nothing has to be deleted in time.
+//! 3. When no delivery names the old key any more, and the retries that it signed are over, delete
+//!    its line. Or give the old key an end date from the start, `KeyRing::with_key_until`: then
+//!    nothing has to be deleted in time.
 //!
-//! Each delivery names the key that signed it, and `hookgate_deliveries_total` counts by key: when the count of the old key stands
-//! still, its line may go.
+//! Each delivery names the key that signed it, and `hookgate_deliveries_total` counts by key: when
+//! the count of the old key stands still, its line may go.
 //!
 //! A file that can't be used, for example half-written, changes nothing: the live keys stay live.
 
@@ -28,7 +29,8 @@ use axum::routing::post;
 use hookgate::{Delivery, KeyRing, MemoryStore, Receiver, Secret};
 use zeroize::Zeroizing;
 
-/// Reads the ring. Of a key only the name is printed: it identifies the key and shows no part of the secret.
+/// Reads the ring. Of a key only the name is printed: it identifies the key and shows no part of
+/// the secret.
 fn read_ring(path: &str) -> Result<(KeyRing, Zeroizing<String>), Box<dyn Error>> {
     let text = Zeroizing::new(std::fs::read_to_string(path)?);
     let mut ring: Option<KeyRing> = None;

@@ -1,4 +1,5 @@
-//! Every input of the committed corpus, on stable: what the fuzzers have found interesting stays judged right.
+//! Every input of the committed corpus, on stable: what the fuzzers have found interesting stays
+//! judged right.
 //!
 //! A test of the crate: `cargo test -p hookgate-tests --test corpus`.
 

@@ -1,4 +1,5 @@
-//! Verification allocates nothing, whatever its outcome. A binary of its own: the allocator counts for all of it.
+//! Verification allocates nothing, whatever its outcome. A binary of its own: the allocator counts
+//! for all of it.
 
 #![allow(clippy::unwrap_used)] // a failed expectation must stop the test
 #![allow(unsafe_code)] // An allocator can't be written without.
@@ -66,7 +67,8 @@ mod looked_up_rings {
 
     use super::*;
 
-    /// A receiver whose provider knows that many subscriptions, `wh_0` and on, and a function that looks one up.
+    /// A receiver whose provider knows that many subscriptions, `wh_0` and on, and a function that
+    /// looks one up.
     fn looked_up(known: usize) -> (Receiver, impl Fn(&str)) {
         let provider = move |id: hookgate::lookup::SubscriptionId| async move {
             let number = id.as_str()[3..].parse::<usize>();
@@ -178,8 +180,9 @@ fn headers_are_read_and_refused_without_an_allocation() {
     }
 }
 
-/// The allocations that the layer adds to a route, counted on one thread, once the receiver is in use. The
-/// numbers are ceilings: lower one when a change permits it. An observer that does not follow a request adds nothing. A typed and claimed delivery takes these:
+/// The allocations that the layer adds to a route, counted on one thread, once the receiver is in
+/// use. The numbers are ceilings: lower one when a change permits it. An observer that does not
+/// follow a request adds nothing. A typed and claimed delivery takes these:
 ///
 /// - the request's future, the run's task, and the channel of its answer;
 /// - the keys of its metrics, with their labels;
@@ -275,7 +278,8 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
                 let after = counting::allocated();
                 counted.push(after.times - before.times);
             }
-            // The median of many: each part of the store allocates its first room at the first delivery that it gets.
+            // The median of many: each part of the store allocates its first room at the first
+            // delivery that it gets.
             counted.sort_unstable();
             counted[counted.len() / 2]
         })
@@ -304,8 +308,8 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     assert!(refused <= REFUSED, "refused: {refused:?}");
 }
 
-/// The allocations that the event router adds to a handler that stands on the route by itself: none, whether it reads the model
-/// or not.
+/// The allocations that the event router adds to a handler that stands on the route by itself:
+/// none, whether it reads the model or not.
 #[cfg(feature = "axum")]
 #[test]
 fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
@@ -340,8 +344,8 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     };
     let by_type = || EventRouter::new().on("row.created", handler);
     let never = async || StatusCode::INTERNAL_SERVER_ERROR;
-    // Axum clones a boxed route for each request, which costs nothing where the handler holds nothing. The router holds one
-    // pointer, so it is compared with a handler that does, too.
+    // Axum clones a boxed route for each request, which costs nothing where the handler holds
+    // nothing. The router holds one pointer, so it is compared with a handler that does, too.
     let held = std::sync::Arc::new(());
     let plain = count(post(async move |bytes: Bytes| {
         let _ = &held;
@@ -365,7 +369,8 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     assert!(as_an_arm <= on_the_route + pointer + 1);
 }
 
-/// A server's buffer is far larger than a small body, and is not kept alive by it. Through hyper itself, a connection a delivery.
+/// A server's buffer is far larger than a small body, and is not kept alive by it. Through hyper
+/// itself, a connection a delivery.
 #[cfg(feature = "axum")]
 // fault F10e: a small delivery that is kept keeps the server's read buffer alive
 #[test]
@@ -423,8 +428,8 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
     assert_eq!(kept.lock().unwrap().len(), DELIVERIES + 10);
 }
 
-/// The memory that two hundred unfinished bodies hold in a receiver: the budget and a little for each request, not all bytes that
-/// they sent.
+/// The memory that two hundred unfinished bodies hold in a receiver: the budget and a little for
+/// each request, not all bytes that they sent.
 #[cfg(feature = "axum")]
 // fault F12: unauthenticated bodies under way have no common bound
 #[test]

@@ -1,4 +1,5 @@
-//! Has nothing to offer: the tests stand beside this file. Its documentation tests compile the pages whose code needs several packages.
+//! Has nothing to offer: the tests stand beside this file. Its documentation tests compile the
+//! pages whose code needs several packages.
 #![forbid(unsafe_code)]
 
 #[cfg(all(doctest, feature = "pages"))]

@@ -1,9 +1,11 @@
-//! Many deliveries leave no memory behind: deliveries that are handled, that come twice, that are forged, that fail, and that break
-//! off. Each scenario is a process of its own, so that no other one's memory counts.
+//! Many deliveries leave no memory behind: deliveries that are handled, that come twice, that are
+//! forged, that fail, and that break off. Each scenario is a process of its own, so that no other
+//! one's memory counts.
 //!
-//! A debug build makes 20,000 deliveries and counts the bytes that are allocated and not free: a leak of eight bytes a delivery is seen.
-//! A release build, as `scripts/soak` makes it, makes 400,000 and reads the resident memory of the process, which also shows fragments
-//! and what SQLite keeps. `HOOKGATE_DELIVERIES=1000000` makes it a million.
+//! A debug build makes 20,000 deliveries and counts the bytes that are allocated and not free: a
+//! leak of eight bytes a delivery is seen. A release build, as `scripts/soak` makes it, makes
+//! 400,000 and reads the resident memory of the process, which also shows fragments and what SQLite
+//! keeps. `HOOKGATE_DELIVERIES=1000000` makes it a million.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a failed expectation must stop the test
@@ -57,13 +59,14 @@ fn early() -> usize {
     deliveries() / if IS_LONG_FORM { 4 } else { 2 }
 }
 
-/// The records of a store that is filled several times over before the first reading, and is so large that the irregular housekeeping of
-/// moka is small beside it.
+/// The records of a store that is filled several times over before the first reading, and is so
+/// large that the irregular housekeeping of moka is small beside it.
 fn capacity() -> usize {
     early() / 8
 }
 
-/// The records of a store that is turned over many times before the first reading, so that no table has yet to grow.
+/// The records of a store that is turned over many times before the first reading, so that no table
+/// has yet to grow.
 fn small() -> usize {
     early() / 20
 }
@@ -110,7 +113,8 @@ fn a_leak_of_eight_bytes_is_seen() {
     stays_within("leak");
 }
 
-/// `HOOKGATE_RECORDS=10000000` makes it ten million. The resident memory is read, since a table that grows holds the old one as well.
+/// `HOOKGATE_RECORDS=10000000` makes it ten million. The resident memory is read, since a table
+/// that grows holds the old one as well.
 #[test]
 fn a_full_memory_store_takes_72_bytes_a_record() {
     let (records, bytes) = readings_of("records");
@@ -136,8 +140,8 @@ fn in_a_process_of_its_own() {
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
-/// Fills a store with this number of records three times over, spread over most of a retention. Returns the number and the growth
-/// of the resident set in bytes.
+/// Fills a store with this number of records three times over, spread over most of a retention.
+/// Returns the number and the growth of the resident set in bytes.
 fn records(usual: usize) -> (usize, usize) {
     let records = std::env::var("HOOKGATE_RECORDS");
     let records = records.map_or(usual, |number| number.parse().unwrap());
@@ -182,7 +186,8 @@ fn readings_of(name: &str) -> (usize, usize) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "in_a_process_of_its_own", "--nocapture"])
         .env(SCENARIO, name)
-        // glibc's arena for each thread comes to rest only after millions: that is its own growth, by a tenth, and not ours.
+        // glibc's arena for each thread comes to rest only after millions: that is its own growth,
+        // by a tenth, and not ours.
         .env("MALLOC_ARENA_MAX", "1")
         // Handlers panic some thousand times.
         .env("RUST_BACKTRACE", "0")
@@ -238,7 +243,8 @@ mod scenarios {
         let readings = soak(move |number| {
             let (app, count) = (app.clone(), Arc::clone(&count));
             async move {
-                // Every third one is a copy of an event that this worker has had handled a while ago.
+                // Every third one is a copy of an event that this worker has had handled a while
+                // ago.
                 let copy = number % 3 == 2 && number > A_WHILE;
                 let id = if copy { number - A_WHILE } else { number };
                 let response = app.oneshot(signed(&event(id), SECRET, None)).await.unwrap();
@@ -248,7 +254,8 @@ mod scenarios {
             }
         })
         .await;
-        // A worker that slept while the others filled the store finds its event forgotten, and that is correct.
+        // A worker that slept while the others filled the store finds its event forgotten, and that
+        // is correct.
         assert!(replays.load(Ordering::Relaxed) > deliveries() * 9 / 30);
         readings
     }
@@ -387,7 +394,8 @@ mod scenarios {
                     let half = whole.slice(..whole.len() / 2);
                     *request.body_mut() = Body::from_stream(HalfBody(Some(half)));
                 }
-                // The request is polled a little and then dropped, in the middle of its body or of its handler.
+                // The request is polled a little and then dropped, in the middle of its body or of
+                // its handler.
                 let request = app.oneshot(request);
                 tokio::select! {
                     biased;
@@ -408,8 +416,9 @@ mod scenarios {
         readings
     }
 
-    /// On SQLite, in the folder for temporary files: some hundreds of megabytes of remembered ids. Many events are accepted and
-    /// handled at a time, so that many share one commit; only so do a million become durable within a minute or two.
+    /// On SQLite, in the folder for temporary files: some hundreds of megabytes of remembered ids.
+    /// Many events are accepted and handled at a time, so that many share one commit; only so do a
+    /// million become durable within a minute or two.
     #[cfg(feature = "inbox")]
     pub(super) async fn events_that_an_inbox_accepts_and_works_off() -> (usize, usize) {
         use hookgate_inbox::Workers;
@@ -437,14 +446,16 @@ mod scenarios {
             let end = numbers.end;
             let mut accepts = tokio::task::JoinSet::new();
             for number in numbers {
-                // No more entries wait in the inbox than this: the test measures the memory that stays behind.
+                // No more entries wait in the inbox than this: the test measures the memory that
+                // stays behind.
                 open.acquire().await.unwrap().forget();
                 if accepts.len() >= AT_A_TIME {
                     accepts.join_next().await.unwrap().unwrap();
                 }
                 let acceptor = acceptor.clone();
                 accepts.spawn(async move {
-                    // A disk that is busy elsewhere may take too long for one answer: the sender tries again.
+                    // A disk that is busy elsewhere may take too long for one answer: the sender
+                    // tries again.
                     let delivery = || signed(&event(number), SECRET, None);
                     while acceptor.handle(delivery()).await.status() != StatusCode::OK {
                         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -468,8 +479,9 @@ mod scenarios {
         (first, last)
     }
 
-    /// Each delivery is a connection here. Each worker breaks off every second one in the middle of its body, and waits for the
-    /// answer to the others, so that they don't pile up in front of the server.
+    /// Each delivery is a connection here. Each worker breaks off every second one in the middle of
+    /// its body, and waits for the answer to the others, so that they don't pile up in front of the
+    /// server.
     pub(super) async fn connections_that_break_on_the_wire() -> (usize, usize) {
         let app = app(on_a_store(builder(), capacity()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -538,9 +550,9 @@ async fn deliver_all<F>(
     }
 }
 
-/// The memory of this process in bytes: in the short form what Rust code has allocated, in the long one the resident memory.
-/// The least of some readings, since runs and connections of the last deliveries still end: until
-/// no less comes for a while.
+/// The memory of this process in bytes: in the short form what Rust code has allocated, in the long
+/// one the resident memory. The least of some readings, since runs and connections of the last
+/// deliveries still end: until no less comes for a while.
 async fn reading() -> usize {
     let (mut least, mut since) = (usize::MAX, 0);
     while since < 20 {
@@ -560,7 +572,8 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
 
-// SAFETY: every call is passed on unchanged to the system's allocator, and the count needs no allocation.
+// SAFETY: every call is passed on unchanged to the system's allocator, and the count needs no
+// allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -571,13 +584,15 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         LIVE.fetch_add(size, Ordering::Relaxed);
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps `realloc`'s contract, and `pointer` came from the system's allocator.
+        // SAFETY: the caller keeps `realloc`'s contract, and `pointer` came from the system's
+        // allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from the system's allocator.
+        // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from the system's
+        // allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

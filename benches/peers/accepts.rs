@@ -1,12 +1,14 @@
-//! The speed of durable accepts, 32 producers at a time: the inbox and apalis-sqlite, in turn, round by round.
+//! The speed of durable accepts, 32 producers at a time: the inbox and apalis-sqlite, in turn,
+//! round by round.
 //!
 //! ```text
 //! cargo bench --manifest-path benches/peers/Cargo.toml
 //! ```
 //!
-//! apalis-sqlite is measured twice: with its `setup()`, which turns flushes off on one connection of its pool, so that some
-//! accepted jobs are not on the disk; and with `synchronous=FULL` on each connection, as in the inbox. Both take one transaction
-//! a job. A producer sends its jobs one after the other.
+//! apalis-sqlite is measured twice: with its `setup()`, which turns flushes off on one connection
+//! of its pool, so that some accepted jobs are not on the disk; and with `synchronous=FULL` on each
+//! connection, as in the inbox. Both take one transaction a job. A producer sends its jobs one
+//! after the other.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // A bench prints, and panics on an unexpected result.
 

@@ -1,7 +1,8 @@
-//! What a careful user writes without this library: signature, age, a typed row, and a bounded set of ids. It calls nothing of ours.
+//! What a careful user writes without this library: signature, age, a typed row, and a bounded set
+//! of ids. It calls nothing of ours.
 //!
-//! It keeps less than a receiver does: an event whose sender hangs up is lost, a copy that comes during the run is answered as done,
-//! and one secret is all there is.
+//! It keeps less than a receiver does: an event whose sender hangs up is lost, a copy that comes
+//! during the run is answered as done, and one secret is all there is.
 
 #![allow(dead_code, unreachable_pub)] // a bench has no public API, and not each bench uses all of it
 #![allow(clippy::unwrap_used)] // A bench panics on an unexpected result.

@@ -3,7 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The allocations of this thread so far: their number, and their bytes. Freed memory is not subtracted.
+/// The allocations of this thread so far: their number, and their bytes. Freed memory is not
+/// subtracted.
 #[allow(dead_code)] // not every user asks for both
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocated {
@@ -18,7 +19,8 @@ pub(crate) fn allocated() -> Allocated {
     }
 }
 
-/// Returns the bytes that were allocated on this thread and are not free yet. Wraps where another thread frees them.
+/// Returns the bytes that were allocated on this thread and are not free yet. Wraps where another
+/// thread frees them.
 #[allow(dead_code)]
 pub(crate) fn live_bytes() -> usize {
     LIVE.get()
@@ -39,8 +41,8 @@ fn count(bytes: usize) {
     LIVE.set(LIVE.get().wrapping_add(bytes));
 }
 
-// SAFETY: every call is passed on unchanged to the system's allocator; the counts are plain numbers that need neither
-// an allocation nor a destructor.
+// SAFETY: every call is passed on unchanged to the system's allocator; the counts are plain numbers
+// that need neither an allocation nor a destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -50,14 +52,16 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         LIVE.set(LIVE.get().wrapping_sub(layout.size()));
-        // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from the system's allocator.
+        // SAFETY: the caller keeps `dealloc`'s contract, and `pointer` came from the system's
+        // allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
         LIVE.set(LIVE.get().wrapping_sub(layout.size()));
-        // SAFETY: the caller keeps `realloc`'s contract, and `pointer` came from the system's allocator.
+        // SAFETY: the caller keeps `realloc`'s contract, and `pointer` came from the system's
+        // allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

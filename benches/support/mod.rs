@@ -1,7 +1,9 @@
-//! The common parts of the benches: contestants that run in turn, and raw results that can be recorded.
+//! The common parts of the benches: contestants that run in turn, and raw results that can be
+//! recorded.
 //!
-//! A noisy machine slows the code that runs at the moment. So contestants take short turns, round after round, and each is
-//! compared with the others in the same round: the results are ratios, never times.
+//! A noisy machine slows the code that runs at the moment. So contestants take short turns, round
+//! after round, and each is compared with the others in the same round: the results are ratios,
+//! never times.
 
 #![allow(dead_code, unreachable_pub)] // no bench uses all of it, and none has a public API
 #![allow(clippy::expect_used, clippy::print_stdout)] // a bench prints, and panics on an unexpected result
@@ -121,7 +123,8 @@ impl Arguments {
         self.0.get(at + 1).map(String::as_str)
     }
 
-    /// Returns the results in the file that `--record` names, if it exists: so a run can add its rounds to those of earlier runs.
+    /// Returns the results in the file that `--record` names, if it exists: so a run can add its
+    /// rounds to those of earlier runs.
     pub fn recorded(&self) -> Vec<Case> {
         let file = self.after("--record").map(from_the_root);
         let Some(text) = file.and_then(|file| std::fs::read_to_string(file).ok()) else {
@@ -180,7 +183,8 @@ impl Arguments {
     }
 }
 
-/// Cargo runs a bench in the package's folder; a bench started directly may have any current folder.
+/// Cargo runs a bench in the package's folder; a bench started directly may have any current
+/// folder.
 fn from_the_root(file: &str) -> std::path::PathBuf {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     root.join(file)

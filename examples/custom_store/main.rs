@@ -1,5 +1,5 @@
-//! A store of your own: `cargo run --example custom_store`. docs/try-it.md shows how to deliver to it, `tests/it/examples.rs` how to
-//! run the conformance suite over it.
+//! A store of your own: `cargo run --example custom_store`. docs/try-it.md shows how to deliver to
+//! it, `tests/it/examples.rs` how to run the conformance suite over it.
 
 mod store;
 use axum::{Router, http::StatusCode, routing::post};

@@ -6,8 +6,9 @@ use hookgate::{
     dedupe::{ClaimToken, Claimed, EventKey, Ownership},
 };
 
-/// One lock over all records, so that each call is one indivisible step. In a database a call is one statement or transaction, in
-/// `StoreFuture::boxed(async move { … })`; its clock is the database's, and a task deletes records that have ended.
+/// One lock over all records, so that each call is one indivisible step. In a database a call is
+/// one statement or transaction, in `StoreFuture::boxed(async move { … })`; its clock is the
+/// database's, and a task deletes records that have ended.
 #[derive(Debug)]
 pub(crate) struct MapStore<C>(pub(crate) C, pub(crate) Mutex<HashMap<EventKey, Record>>);
 
@@ -23,7 +24,8 @@ pub(crate) struct Record {
 }
 
 impl<C: Clock> MapStore<C> {
-    /// Reads the record, unless its lease or retention has ended, and writes it as the step leaves it.
+    /// Reads the record, unless its lease or retention has ended, and writes it as the step leaves
+    /// it.
     fn step<T, F: FnOnce(&mut Found, Monotonic) -> T>(&self, key: &EventKey, step: F) -> Answer<T> {
         let mut records = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.0.monotonic();

@@ -1,4 +1,5 @@
-//! actix-web: its request becomes one of the `http` crate, and the answer one of actix-web. `Receiver::handle` does the rest.
+//! actix-web: its request becomes one of the `http` crate, and the answer one of actix-web.
+//! `Receiver::handle` does the rest.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-frameworks --example actix_web
@@ -6,11 +7,12 @@
 //!
 //! docs/try-it.md shows how to deliver to it.
 //!
-//! **Guarantees:** all of the crate's. The head is refused before the body is read, the body is hashed as it arrives, under its
-//! limit and deadline, though actix keeps it on the connection's thread. When the sender closes the connection, actix drops this
-//! handler; the run goes on. **Note:** it goes on in the runtime of its worker, which ends with the server. So the receiver is
-//! drained before the server is stopped; actix' own reaction to signals would abort such runs, and their events would stay
-//! claimed until their leases end.
+//! **Guarantees:** all of the crate's. The head is refused before the body is read, the body is
+//! hashed as it arrives, under its limit and deadline, though actix keeps it on the connection's
+//! thread. When the sender closes the connection, actix drops this handler; the run goes on. **Note:**
+//! it goes on in the runtime of its worker, which ends with the server. So the receiver is drained
+//! before the server is stopped; actix' own reaction to signals would abort such runs, and their
+//! events would stay claimed until their leases end.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 

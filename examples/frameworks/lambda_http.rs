@@ -1,21 +1,26 @@
-//! AWS Lambda behind an API Gateway, whose events carry the body in base64: lambda_http decodes it, and the verified bytes are
-//! the bytes that were sent.
+//! AWS Lambda behind an API Gateway, whose events carry the body in base64: lambda_http decodes it,
+//! and the verified bytes are the bytes that were sent.
 //!
 //! ```sh
 //! cargo build --release -p hookgate-frameworks --example lambda_http   # then package it as the function's `bootstrap`
 //! ```
 //!
-//! It runs where Lambda's runtime API is, which `AWS_LAMBDA_RUNTIME_API` names; the test provides a small one.
+//! It runs where Lambda's runtime API is, which `AWS_LAMBDA_RUNTIME_API` names; the test provides a
+//! small one.
 //!
-//! **Guarantees:** authentic, fresh, bounded; and no event is lost. Lambda freezes a process as soon as it has answered, so
-//! a run that takes longer than its budget would be frozen with its claim. So this answers only when the run ends; the sender
-//! sees that as a time-out, and its retry gets the answer of a replay. **Note:**
-//! - **Once** is per execution environment with the store used here. Lambda starts many, and drops them at any time: a function
-//!   that must not run an event twice needs a store that all of them reach, such as DynamoDB. See `DedupeStore`.
-//! - The function's time-out must exceed `run_limit`, or Lambda kills a run without a release. Its default of 3 s is below both.
-//! - The whole body has arrived before Lambda is called: the head can't be refused first, and the limits of Lambda and its
-//!   gateway, some megabytes, apply before the receiver's.
-//! - API Gateway joins duplicate headers with a comma. A signed value has no comma in it, so they are refused here too.
+//! **Guarantees:** authentic, fresh, bounded; and no event is lost. Lambda freezes a process as
+//! soon as it has answered, so a run that takes longer than its budget would be frozen with its
+//! claim. So this answers only when the run ends; the sender sees that as a time-out, and its retry
+//! gets the answer of a replay. **Note:**
+//! - **Once** is per execution environment with the store used here. Lambda starts many, and drops
+//!   them at any time: a function that must not run an event twice needs a store that all of them
+//!   reach, such as DynamoDB. See `DedupeStore`.
+//! - The function's time-out must exceed `run_limit`, or Lambda kills a run without a release. Its
+//!   default of 3 s is below both.
+//! - The whole body has arrived before Lambda is called: the head can't be refused first, and the
+//!   limits of Lambda and its gateway, some megabytes, apply before the receiver's.
+//! - API Gateway joins duplicate headers with a comma. A signed value has no comma in it, so they
+//!   are refused here too.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 

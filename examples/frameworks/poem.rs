@@ -6,9 +6,9 @@
 //!
 //! docs/try-it.md shows how to deliver to it.
 //!
-//! **Guarantees:** all of the crate's, over HTTP/1 and HTTP/2. poem is built on hyper and tokio, and drops an endpoint's future
-//! when the sender closes the connection; the run goes on. **Note:** put it outside poem's own body limits and time-outs, like
-//! any layer.
+//! **Guarantees:** all of the crate's, over HTTP/1 and HTTP/2. poem is built on hyper and tokio,
+//! and drops an endpoint's future when the sender closes the connection; the run goes on. **Note:**
+//! put it outside poem's own body limits and time-outs, like any layer.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 

@@ -1,14 +1,17 @@
-//! A gRPC service and the webhooks at one port: tonic's routes become an axum router, and the guarded route joins them.
+//! A gRPC service and the webhooks at one port: tonic's routes become an axum router, and the
+//! guarded route joins them.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-frameworks --example tonic
 //! ```
 //!
-//! docs/try-it.md shows how to deliver to it. The service is gRPC's own health check; add your own in its place or beside it.
+//! docs/try-it.md shows how to deliver to it. The service is gRPC's own health check; add your own
+//! in its place or beside it.
 //!
-//! **Guarantees:** all of the crate's. It is used as with axum: one line guards the route, and gRPC's routes are not changed.
-//! Both come over HTTP/1 and HTTP/2, even over one connection. **Note:** guard the route, not the router: `Router::layer` over
-//! both would ask every gRPC call for a signature.
+//! **Guarantees:** all of the crate's. It is used as with axum: one line guards the route, and
+//! gRPC's routes are not changed. Both come over HTTP/1 and HTTP/2, even over one connection. **Note:**
+//! guard the route, not the router: `Router::layer` over both would ask every gRPC call for a
+//! signature.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -74,7 +77,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = axum::serve(listener, app).with_graceful_shutdown(stopping);
     tokio::select! {
         served = server.into_future() => served?,
-        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't
+        // hold up the end of the program.
         () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
     }
     let drained = receiver.drain(Duration::from_secs(10)).await;

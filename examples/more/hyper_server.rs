@@ -23,7 +23,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tower_layer::Layer;
 
-/// The inner service gets authentic, fresh deliveries only, each once. The delivery is in the request's extensions.
+/// The inner service gets authentic, fresh deliveries only, each once. The delivery is in the
+/// request's extensions.
 async fn on_delivery(request: Request<VerifiedBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = match request.extensions().get::<Delivery>() {

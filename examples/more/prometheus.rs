@@ -1,12 +1,15 @@
-//! A receiver with monitoring: metrics for Prometheus, a readiness probe, and a second port for both.
+//! A receiver with monitoring: metrics for Prometheus, a readiness probe, and a second port for
+//! both.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-more --example prometheus
 //! ```
 //!
-//! `/metrics` and `/ready` are on a separate port, since only operators should read them and senders can reach the first port.
-//! `ADDR` and `OPERATIONS_ADDR` set the addresses, `STORE_CAPACITY` how many handled events are remembered. docs/operations.md
-//! says which metrics to watch, and dashboards/ has the dashboard and the alerts for them. docs/try-it.md shows how to deliver.
+//! `/metrics` and `/ready` are on a separate port, since only operators should read them and
+//! senders can reach the first port. `ADDR` and `OPERATIONS_ADDR` set the addresses,
+//! `STORE_CAPACITY` how many handled events are remembered. docs/operations.md says which metrics
+//! to watch, and dashboards/ has the dashboard and the alerts for them. docs/try-it.md shows how to
+//! deliver.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -69,7 +72,8 @@ async fn ready(State(operations): State<Operations>) -> (StatusCode, String) {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Buckets for our durations; for all other histograms the exporter makes summaries, which can't be added up over replicas.
+    // Buckets for our durations; for all other histograms the exporter makes summaries, which can't
+    // be added up over replicas.
     let durations = Matcher::Suffix("_duration_seconds".into());
     let stale_ages = Matcher::Full("hookgate_stale_age_seconds".into());
     let prometheus = PrometheusBuilder::new()
@@ -93,7 +97,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
             prometheus: prometheus.clone(),
         });
 
-    // The exporter collects durations until it is read, so read it regularly, even if no server scrapes.
+    // The exporter collects durations until it is read, so read it regularly, even if no server
+    // scrapes.
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(5)).await;
@@ -109,7 +114,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
     tokio::select! {
         served = server.into_future() => served?,
-        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't
+        // hold up the end of the program.
         () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
     }
     // From here on `/ready` answers 503, until the last run has ended.

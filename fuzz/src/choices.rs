@@ -1,6 +1,7 @@
 //! Choices read from the fuzzer's bytes.
 //!
-//! These few lines use no library, so the committed corpus keeps its meaning for as long as they do not change.
+//! These few lines use no library, so the committed corpus keeps its meaning for as long as they do
+//! not change.
 
 /// The remaining bytes of an input. After they are used up, every choice is the first one.
 pub struct Choices<'a>(pub &'a [u8]);

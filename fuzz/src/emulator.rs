@@ -1,5 +1,6 @@
-//! The emulator of `crates/emulator` under made-up requests and seeds. The tests of that package call these two functions with a few
-//! thousand inputs, libFuzzer with as many as there is time for.
+//! The emulator of `crates/emulator` under made-up requests and seeds. The tests of that package
+//! call these two functions with a few thousand inputs, libFuzzer with as many as there is time
+//! for.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
@@ -16,7 +17,8 @@ use super::choices::Choices;
 const ORDERS: &str = include_str!("../../crates/emulator/src/seed/orders.json");
 const START: UnixSeconds = UnixSeconds::new(1_795_253_400);
 
-/// An emulator with a runtime of its own, which the inputs of a thread share: each begins with a reset.
+/// An emulator with a runtime of its own, which the inputs of a thread share: each begins with a
+/// reset.
 struct Running {
     runtime: Runtime,
     emulator: Emulator,
@@ -43,8 +45,8 @@ fn running() -> Running {
 
 const SECRET: &str = "whsec_made_up_for_local_tries";
 
-/// Some requests, one after the other: no panic, each is answered in the envelope or its connection is closed, and the state
-/// that they leave is one that a snapshot can hold and restore.
+/// Some requests, one after the other: no panic, each is answered in the envelope or its connection
+/// is closed, and the state that they leave is one that a snapshot can hold and restore.
 pub fn requests(input: &[u8]) {
     RUNNING.with_borrow_mut(|running| {
         let running = running.get_or_insert_with(self::running);
@@ -124,7 +126,8 @@ const ERRORS: [(u16, &str); 7] = [
     (500, "INTERNAL_ERROR"),
 ];
 
-/// `api`: whether the request went to the API or to the control API. hyper itself answers what is no HTTP, without a body.
+/// `api`: whether the request went to the API or to the control API. hyper itself answers what is
+/// no HTTP, without a body.
 fn check(api: bool, status: u16, body: &[u8], sent: &[String]) {
     if !api || body.is_empty() {
         let is_by_hyper = body.is_empty() && matches!(status, 204 | 400 | 414 | 431);
@@ -471,8 +474,8 @@ fn value(choices: &mut Choices<'_>, depth: usize) -> Value {
     }
 }
 
-/// A seed that was changed in some places: it is refused with a place and what was expected, or an emulator starts with it, and a
-/// snapshot of that is restored.
+/// A seed that was changed in some places: it is refused with a place and what was expected, or an
+/// emulator starts with it, and a snapshot of that is restored.
 pub fn seeds(input: &[u8]) {
     let mut choices = Choices(input);
     let text = if choices.once_in(8) {

@@ -1,4 +1,5 @@
-//! Bodies made from choices: almost valid events, so that the fuzzer spends its time on more than the grammar.
+//! Bodies made from choices: almost valid events, so that the fuzzer spends its time on more than
+//! the grammar.
 
 use super::choices::Choices;
 

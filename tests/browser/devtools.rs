@@ -1,5 +1,6 @@
-//! The DevTools protocol of a browser: commands and events as JSON over one WebSocket. The crates for it compile every command of the
-//! protocol, which takes as long as the rest of this package and all that it depends on.
+//! The DevTools protocol of a browser: commands and events as JSON over one WebSocket. The crates
+//! for it compile every command of the protocol, which takes as long as the rest of this package
+//! and all that it depends on.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -33,7 +34,8 @@ pub(crate) struct DevTools {
 }
 
 impl DevTools {
-    /// Starts the browser with these arguments, and opens an empty page. `on_event` gets the name and the parameters of each event.
+    /// Starts the browser with these arguments, and opens an empty page. `on_event` gets the name
+    /// and the parameters of each event.
     pub(crate) async fn launch(
         mut browser: Command,
         on_event: impl Fn(&str, &Value) + Send + 'static,

@@ -11,7 +11,8 @@ use tokio::net::TcpStream;
 use crate::receiver::SECRET;
 use crate::screen::{PATIENCE, Screen};
 
-/// The sample workspace at an address that another emulator had until now: the port is given back a moment later.
+/// The sample workspace at an address that another emulator had until now: the port is given back a
+/// moment later.
 pub(crate) async fn started_at(address: SocketAddr) -> Emulator {
     let end = Instant::now() + PATIENCE;
     loop {

@@ -264,7 +264,8 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
     }
 }
 
-/// What is asked of the page with which name of a host and which header, and how it answers. The page's own name is `-`.
+/// What is asked of the page with which name of a host and which header, and how it answers. The
+/// page's own name is `-`.
 const REQUESTS: &str = "
 GET /                                 | example.com |                            | 403
 GET /_listen/deliveries               | example.com |                            | 403
@@ -331,7 +332,8 @@ async fn a_thousand_deliveries_are_searched_and_opened_by_keys_and_by_their_addr
             .await;
     }
     let screen = open!(&listening.page);
-    // None is empty from top to bottom: there are no subscriptions and no next attempts; and no reason among the newest.
+    // None is empty from top to bottom: there are no subscriptions and no next attempts; and no
+    // reason among the newest.
     let columns = "[...document.querySelectorAll('thead th:not([hidden])')].map((one) => one.textContent).join()";
     let row = "tr[data-delivery]";
     let focused =

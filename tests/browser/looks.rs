@@ -1,4 +1,5 @@
-//! How both pages look: contrasts computed from the stylesheet, and sizes, focus and texts as a browser has them.
+//! How both pages look: contrasts computed from the stylesheet, and sizes, focus and texts as a
+//! browser has them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use crate::{Receives, Served};
 
 const CSS: &str = include_str!("../../crates/emulator/src/page/page.css");
 
-/// The colours of one scheme by their names: those of the light one, with those of the dark one over them.
+/// The colours of one scheme by their names: those of the light one, with those of the dark one
+/// over them.
 fn colours(is_dark: bool) -> BTreeMap<&'static str, &'static str> {
     let blocks = CSS.split(":root {").skip(1);
     let blocks = blocks.take(if is_dark { 2 } else { 1 });
@@ -78,7 +80,8 @@ fn texts_and_edges_have_their_contrast_in_both_schemes() {
     }
 }
 
-/// What a finger has to hit, in CSS pixels: the height of each button, link, field and choice that is shown.
+/// What a finger has to hit, in CSS pixels: the height of each button, link, field and choice that
+/// is shown.
 const SMALL_TARGETS: &str = "[...document.querySelectorAll('button, a, input, select, textarea, summary')].filter((one) => one.checkVisibility() && \
      (one.closest('label') ?? one).getBoundingClientRect().height < 40).map((one) => one.outerHTML.slice(0, 90))";
 

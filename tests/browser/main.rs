@@ -1,6 +1,8 @@
-//! The pages of `hookgate emulate` and `hookgate listen --page` in a real browser: Debian's chromium, over the DevTools protocol.
+//! The pages of `hookgate emulate` and `hookgate listen --page` in a real browser: Debian's
+//! chromium, over the DevTools protocol.
 //!
-//! Where the machine has no chromium, the tests are left out with a message; with `HOOKGATE_REQUIRE_TOOLS` they fail.
+//! Where the machine has no chromium, the tests are left out with a message; with
+//! `HOOKGATE_REQUIRE_TOOLS` they fail.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 

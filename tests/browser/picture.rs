@@ -19,7 +19,8 @@ const WIDTH: i64 = 1180;
 const HEIGHT: i64 = 700;
 const MAX_BYTES: usize = 150_000;
 
-/// Draws them again with `HOOKGATE_DRAW_PICTURES`; without, looks that each is there, small, and of this size.
+/// Draws them again with `HOOKGATE_DRAW_PICTURES`; without, looks that each is there, small, and of
+/// this size.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pictures_of_the_docs_are_of_the_pages() {
     if std::env::var_os("HOOKGATE_DRAW_PICTURES").is_some() {
@@ -36,8 +37,8 @@ async fn the_pictures_of_the_docs_are_of_the_pages() {
     }
 }
 
-/// Draws a page into a file, of the file's size, once the steps before it are done. With `HOOKGATE_LOOK_AT` the page is drawn into
-/// that folder too, at both widths and in both schemes.
+/// Draws a page into a file, of the file's size, once the steps before it are done. With
+/// `HOOKGATE_LOOK_AT` the page is drawn into that folder too, at both widths and in both schemes.
 macro_rules! draw {
     ($url:expr, $file:expr, $scheme:expr; $($step:ident($($argument:expr),*);)*) => {{
         let screen = open!($url);

@@ -57,7 +57,8 @@ impl Receives {
         self.events.lock().unwrap().clone()
     }
 
-    /// Changes the quantity of the first order once for each, and answers the delivery of it with this status.
+    /// Changes the quantity of the first order once for each, and answers the delivery of it with
+    /// this status.
     pub(crate) async fn tries(&self, service: &crate::Served, answers: &[(u16, u64)]) {
         for (number, (status, quantity)) in (1..).zip(answers) {
             self.answer(*status);

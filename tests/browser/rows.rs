@@ -1,4 +1,5 @@
-//! Models and rows: what the grid shows, cells edited by mouse and keyboard, and the delivery that follows.
+//! Models and rows: what the grid shows, cells edited by mouse and keyboard, and the delivery that
+//! follows.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! Texts of others are texts, a lost connection is said, and every section fits a narrow screen in both schemes.
+//! Texts of others are texts, a lost connection is said, and every section fits a narrow screen in
+//! both schemes.
 
 use hookgate_emulator::{Emulator, Seed};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! A browser of its own for each test: with a private profile, ended by its process id, and watched for errors all the time.
+//! A browser of its own for each test: with a private profile, ended by its process id, and watched
+//! for errors all the time.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,7 +63,8 @@ macro_rules! listening {
     }};
 }
 
-/// Steps at a page, each a method of [`Screen`] without its `.await`. A line is what is done and what is seen then.
+/// Steps at a page, each a method of [`Screen`] without its `.await`. A line is what is done and
+/// what is seen then.
 macro_rules! steps {
     ($screen:ident; $($step:ident($($argument:expr),*);)*) => { $($screen.$step($($argument),*).await;)* };
 }
@@ -241,8 +243,8 @@ impl Screen {
         }
     }
 
-    /// Loads the page again, and returns when the new one is there: until then an expression is evaluated in the old page, and a
-    /// key that is pressed goes to it.
+    /// Loads the page again, and returns when the new one is there: until then an expression is
+    /// evaluated in the old page, and a key that is pressed goes to it.
     pub(crate) async fn reload(&self) {
         self.eval("window.isOldPage = true").await;
         self.ask("Page.reload", json!({})).await;
@@ -369,7 +371,8 @@ impl Screen {
         problems.retain(|problem| !problem.contains("ERR_"));
     }
 
-    /// Takes out the browser's own report of one answer with this status, which may come a moment later than the answer.
+    /// Takes out the browser's own report of one answer with this status, which may come a moment
+    /// later than the answer.
     pub(crate) async fn was_refused(&self, status: u16) {
         let report = format!("responded with a status of {status}");
         let end = Instant::now() + PATIENCE;
@@ -401,7 +404,8 @@ impl Screen {
 }
 
 impl Drop for Screen {
-    /// Ends the browser of a test that failed, and removes its profile. Its helper processes write there a moment longer.
+    /// Ends the browser of a test that failed, and removes its profile. Its helper processes write
+    /// there a moment longer.
     fn drop(&mut self) {
         let _ = self.browser.child.start_kill();
         for _ in 0..100 {

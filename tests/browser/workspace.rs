@@ -1,4 +1,5 @@
-//! Keys, requests, triggers, faults, the clock, switches, members, pages, snapshots and the way back.
+//! Keys, requests, triggers, faults, the clock, switches, members, pages, snapshots and the way
+//! back.
 
 use std::time::{Duration, Instant};
 

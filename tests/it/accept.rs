@@ -1,4 +1,5 @@
-//! The acceptor: verify, store, answer. Each row of the outcomes table that applies, in virtual time, with scripted sinks.
+//! The acceptor: verify, store, answer. Each row of the outcomes table that applies, in virtual
+//! time, with scripted sinks.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Authentic bodies that are no event, or a strange one: 400 where id and type can't be read, 422 where the rest can't.
+//! Authentic bodies that are no event, or a strange one: 400 where id and type can't be read, 422
+//! where the rest can't.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +22,8 @@ fn typed_app(receiver: &Receiver, probe: &Probe) -> Router {
         .with_state(probe.clone())
 }
 
-/// Returns the status that a typed handler answers for a body, and checks whether the event stays claimable.
+/// Returns the status that a typed handler answers for a body, and checks whether the event stays
+/// claimable.
 async fn status_of(body: impl Into<Vec<u8>>) -> u16 {
     let body = body.into();
     let failed = Arc::new(Mutex::new(0));

@@ -1,4 +1,5 @@
-//! The subscription that a refused request claims to come from: shown to the operator, marked as unproven, and never a label.
+//! The subscription that a refused request claims to come from: shown to the operator, marked as
+//! unproven, and never a label.
 
 use std::sync::{Arc, Mutex};
 

@@ -28,7 +28,8 @@ async fn sixty_four_stalled_connections_of_512_delay_no_other() {
     let server = Server::start(app(&receiver, &probe)).await;
     let address = server.address;
 
-    // All are connected, and the stalled ones have sent all their bytes, before the first good delivery is sent.
+    // All are connected, and the stalled ones have sent all their bytes, before the first good
+    // delivery is sent.
     let mut stalled = Vec::new();
     for number in 0..STALLED {
         let sent = Sent::new(event(&format!("evt_stalled_{number}")));
@@ -76,7 +77,8 @@ async fn sixty_four_stalled_connections_of_512_delay_no_other() {
     assert!(slowest < BUDGET, "{slowest:?}");
     assert_eq!(probe.finished(), handled);
 
-    // A stalled request whose head the receiver has read is answered 408; none of them ever held a permit or a claim.
+    // A stalled request whose head the receiver has read is answered 408; none of them ever held a
+    // permit or a claim.
     for (mut wire, begun) in stalled {
         if begun {
             assert_eq!(wire.answer().await.unwrap().status, 408);

@@ -1,4 +1,5 @@
-//! What the layer, `Receiver::handle` and the acceptor promise alike: each test runs once behind each of them.
+//! What the layer, `Receiver::handle` and the acceptor promise alike: each test runs once behind
+//! each of them.
 
 use std::collections::HashSet;
 use std::fmt;

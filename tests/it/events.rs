@@ -67,7 +67,8 @@ fn at(kind: Kind, path: &str) -> (Kind, Option<String>) {
     (kind, Some(path.into()))
 }
 
-/// The same for texts that are equal as JSON: names sorted, strings without escapes, numbers in their own digits.
+/// The same for texts that are equal as JSON: names sorted, strings without escapes, numbers in
+/// their own digits.
 fn canonical(text: &str) -> String {
     let json: Json = serde_json::from_str(text).unwrap();
     match json.as_str().as_bytes()[0] {

@@ -10,7 +10,8 @@ mod store;
 #[cfg(feature = "axum")]
 const PUBLISHED: &str = "whsec_made_up_for_the_examples";
 
-/// The rules for every example, whatever it is built on: one run, no second one, no run for a delivery that is not authentic.
+/// The rules for every example, whatever it is built on: one run, no second one, no run for a
+/// delivery that is not authentic.
 fn check_the_rules(example: &mut Example, secret: &str, id: &str) {
     let body = row_created(id, "{}");
     assert_eq!(example.deliver(secret, &body).status, 204);
@@ -71,7 +72,8 @@ fn custom_server_renews_the_lease_of_a_long_run() {
     assert_eq!(example.deliver(own_secret(), &body).status, 200);
 }
 
-// In a package whose dependency on this crate has `metrics`, and which is built where all features are.
+// In a package whose dependency on this crate has `metrics`, and which is built where all features
+// are.
 #[cfg(all(feature = "axum", feature = "metrics"))]
 #[test]
 fn hyper_server_guards_a_plain_tower_service() {

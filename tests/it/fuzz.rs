@@ -1,5 +1,5 @@
-//! Two thousand requests that were damaged on their way: a live server answers them without a 5xx and runs only signed
-//! deliveries. Seeded, so that a failure can be repeated.
+//! Two thousand requests that were damaged on their way: a live server answers them without a 5xx
+//! and runs only signed deliveries. Seeded, so that a failure can be repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! `Receiver::handle`: all steps as one call, with everything that the layer promises, for servers without tower.
+//! `Receiver::handle`: all steps as one call, with everything that the layer promises, for servers
+//! without tower.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -43,7 +44,8 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
     let status = async |_: Delivery| StatusCode::BAD_GATEWAY;
     let answer = receiver.handle(request("evt_1"), status).await;
     assert_eq!(answer.status(), 502);
-    // Released, so the next one runs. It panics before it has a future, and the one after that inside of it.
+    // Released, so the next one runs. It panics before it has a future, and the one after that
+    // inside of it.
     let early = |_: Delivery| -> std::future::Ready<StatusCode> { panic!("at once") };
     assert_eq!(receiver.handle(request("evt_1"), early).await.status(), 500);
     let late = async |_: Delivery| -> StatusCode {

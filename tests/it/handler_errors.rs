@@ -274,7 +274,8 @@ impl RequestObserver for Declines {
     }
 }
 
-/// Without a hook, an observer or a subscriber, in a process of its own: the others of this one would show the error.
+/// Without a hook, an observer or a subscriber, in a process of its own: the others of this one
+/// would show the error.
 // fault H1: a handler is copied from a page that does not call `migrate`: each delivery is answered 503 until it is discarded, and a program without a hook and without `tracing` says nothing
 #[tokio::test]
 async fn the_error_of_a_store_is_written_to_stderr_where_nothing_else_shows_it() {

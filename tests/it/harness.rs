@@ -138,7 +138,8 @@ pub struct HookReports {
 }
 
 impl Harness {
-    /// A receiver with a `MemoryStore` in tokio's time, changed by `settings`, before the handler `script`.
+    /// A receiver with a `MemoryStore` in tokio's time, changed by `settings`, before the handler
+    /// `script`.
     pub fn new<F: Handling>(
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,

@@ -1,5 +1,6 @@
-//! The memory that unfinished bodies hold: never more than the budget, whichever senders they come from. A body in pieces
-//! that finds it full is refused, one in a single piece is not, and each body's deadline frees its own.
+//! The memory that unfinished bodies hold: never more than the budget, whichever senders they come
+//! from. A body in pieces that finds it full is refused, one in a single piece is not, and each
+//! body's deadline frees its own.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -75,7 +76,8 @@ impl Sending {
         }
     }
 
-    /// Sends so many more bytes. The test's runtime has one thread, so they are read before this is over.
+    /// Sends so many more bytes. The test's runtime has one thread, so they are read before this is
+    /// over.
     async fn send(&mut self, bytes: usize) {
         let end = (self.sent + bytes).min(self.body.len());
         let piece = self.body.slice(self.sent..end);

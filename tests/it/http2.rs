@@ -180,7 +180,8 @@ async fn a_flood_of_empty_frames_ends_with_the_deadline_at_the_latest() {
             () = flood => None,
         }
     };
-    // Either the server's own protection against such floods ends the connection, or our deadline the request.
+    // Either the server's own protection against such floods ends the connection, or our deadline
+    // the request.
     if let Some(status) = timeout(PATIENCE, ended).await.expect("an end") {
         assert_eq!(status, 408);
     }

@@ -486,7 +486,8 @@ async fn a_success_is_answered_2xx_whatever_its_commit_does() {
         assert_eq!(harness.told.last_answer(), outcome, "{event}");
     }
     pass(10_000).await;
-    // The slow commit has landed, and so has the one that failed first: their runs were late for that.
+    // The slow commit has landed, and so has the one that failed first: their runs were late for
+    // that.
     let settled = harness.told.settled_late();
     let (in_time, late) = settled.split_at(2);
     assert_eq!(in_time, [(Outcome::Handled, false); 2]);

@@ -1,4 +1,5 @@
-//! No secret, MAC or body in anything that can be formatted (promise 7). A new public type belongs in `shown`.
+//! No secret, MAC or body in anything that can be formatted (promise 7). A new public type belongs
+//! in `shown`.
 
 use std::error::Error;
 use std::fmt::{Debug, Display};
@@ -57,7 +58,8 @@ fn an_explanation_shows_none_of_it_either() {
     none_shows(&needles, shown.0);
 }
 
-/// A body in which every value but ids and type is a needle: ids and type are shown to the operator on purpose, the rest is not.
+/// A body in which every value but ids and type is a needle: ids and type are shown to the operator
+/// on purpose, the rest is not.
 const TYPED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"LEAKED-created","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"LEAKED-model","rowId":"row_1","properties":{"Name":"LEAKED-name"},"createdBy":{"id":"usr_1","name":"LEAKED-actor","email":"LEAKED@example.org"},"x":"LEAKED-extra"}}"#;
 
 #[test]

@@ -17,7 +17,8 @@ use crate::harness::{Harness, OK, Sent, TokioClock, pass, replayed};
 use crate::store_proxy::{Call, StoreProxy, store_proxy};
 use crate::support;
 
-/// Claims at once, and says so late: the nth claim after the nth of these milliseconds. Notes when it was asked to renew.
+/// Claims at once, and says so late: the nth claim after the nth of these milliseconds. Notes when
+/// it was asked to renew.
 #[derive(Debug)]
 struct RepliesLate {
     inner: MemoryStore,
@@ -91,7 +92,8 @@ async fn a_claim_whose_answer_comes_when_its_lease_has_ended_runs_nothing() {
     for millis in [500, 501, 900] {
         let (harness, _) = late(500, 0, &[millis]);
         let first = harness.begin(&Sent::event("evt_1")).await;
-        // Its lease over, a copy may have the event, and has handled it when the first answer comes.
+        // Its lease over, a copy may have the event, and has handled it when the first answer
+        // comes.
         sleep(Duration::from_millis(499)).await;
         assert_eq!(harness.status("evt_1").await, 204);
         assert_eq!(first.await.unwrap().status(), 503);
@@ -146,7 +148,8 @@ async fn a_late_claim_is_renewed_a_third_of_its_lease_after_it_was_asked_for() {
     assert_eq!(store.renewals(), [300]);
 }
 
-/// The steps themselves, without a runtime: time passes on the receiver's clock while the store is asked.
+/// The steps themselves, without a runtime: time passes on the receiver's clock while the store is
+/// asked.
 #[test]
 fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
     #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Rings that a provider looks up: which ids are looked up, how often, how long, and with which results.
+//! Rings that a provider looks up: which ids are looked up, how often, how long, and with which
+//! results.
 
 mod hostile;
 mod provider;
@@ -670,7 +671,8 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
             async |_, _| StatusCode::NO_CONTENT,
         );
         let began = Instant::now();
-        // More than may run at a time, and one that is always asked for, so that at least one request always waits.
+        // More than may run at a time, and one that is always asked for, so that at least one
+        // request always waits.
         let mut answers = JoinSet::new();
         for number in 0..40 {
             answers.spawn(harness.send(&event_of(&format!("wh_{number}"), "evt_1")));

@@ -608,8 +608,8 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
     }
     assert!(!text.contains("evt_") && !text.contains("made"), "{text}");
 
-    // Each metric that is served, and the one that is served only where a store fails, has its line in the docs, with its type
-    // and labels; each line of the docs is served.
+    // Each metric that is served, and the one that is served only where a store fails, has its line
+    // in the docs, with its type and labels; each line of the docs is served.
     let docs = include_str!("../../docs/operations.md");
     let mut types: BTreeMap<_, _> = text
         .lines()

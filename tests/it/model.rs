@@ -1,13 +1,17 @@
-//! Whatever the order of copies, failures, panics, hang-ups, late answers, lost leases and clock steps: each event is
-//! committed once, and none is lost while the sender still retries.
+//! Whatever the order of copies, failures, panics, hang-ups, late answers, lost leases and clock
+//! steps: each event is committed once, and none is lost while the sender still retries.
 //!
-//! A [`Plan`](plan::Plan) is a list of all that happens; it is played in virtual time, on one thread, against the real layer and
-//! a real store behind planned faults. The rules are checked where things happen:
+//! A [`Plan`](plan::Plan) is a list of all that happens; it is played in virtual time, on one
+//! thread, against the real layer and a real store behind planned faults. The rules are checked
+//! where things happen:
 //!
-//! - [`ledger`]: the store's contract as plain code. Each call that takes effect must be answered as the ledger answers it.
-//! - [`world`]: the results that handler, requests and hooks may see, given the ledger; and the rules for the end.
+//! - [`ledger`]: the store's contract as plain code. Each call that takes effect must be answered
+//!   as the ledger answers it.
+//! - [`world`]: the results that handler, requests and hooks may see, given the ledger; and the
+//!   rules for the end.
 //!
-//! `PROPTEST_CASES` sets the number of plans. A plan that fails is shrunk and kept in `tests/it/model.regressions`.
+//! `PROPTEST_CASES` sets the number of plans. A plan that fails is shrunk and kept in
+//! `tests/it/model.regressions`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -93,7 +97,8 @@ fn play(scheme: Scheme, cases: u32) {
     }
 }
 
-/// A waiting copy that hung up while the store hung kept its place for as long as the call was allowed.
+/// A waiting copy that hung up while the store hung kept its place for as long as the call was
+/// allowed.
 #[test]
 fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
     let mut copies = vec![(1, 30)];
@@ -119,8 +124,9 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
     assert!(violations.is_empty(), "{violations:#?}");
 }
 
-/// The first copy's claim is granted at 812, and its answer arrives at 1,322. In between the store's clock jumps by nearly a
-/// lease, another copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
+/// The first copy's claim is granted at 812, and its answer arrives at 1,322. In between the
+/// store's clock jumps by nearly a lease, another copy claims at 1,321, and has handled the event.
+/// By the receiver's clock the first claim holds.
 #[test]
 fn a_jump_of_the_stores_clock_during_a_claim_is_not_a_violation() {
     let plan = |store_jumps| Plan {
@@ -146,7 +152,8 @@ fn a_jump_of_the_stores_clock_during_a_claim_is_not_a_violation() {
     }
 }
 
-/// Without a jump there must be no run: the lease is shorter than the store takes to answer the claim.
+/// Without a jump there must be no run: the lease is shorter than the store takes to answer the
+/// claim.
 #[test]
 fn a_claim_that_ends_before_its_answer_arrives_begins_no_run() {
     for (lease, late) in [(300, 300), (300, 900), (1_000, 1_000)] {
@@ -172,7 +179,8 @@ fn a_claim_that_ends_before_its_answer_arrives_begins_no_run() {
     }
 }
 
-/// The rules above prove little if nothing happens. So this counts the events of a few hundred plans, always the same ones.
+/// The rules above prove little if nothing happens. So this counts the events of a few hundred
+/// plans, always the same ones.
 #[test]
 fn the_plans_reach_what_they_are_about() {
     let mut runner = TestRunner::deterministic();
@@ -354,7 +362,8 @@ impl Play {
         }
     }
 
-    /// With all faults over, a copy of each event is a replay if it is done, and handled if it is not.
+    /// With all faults over, a copy of each event is a replay if it is done, and handled if it is
+    /// not.
     async fn a_last_copy_is_taken(&self) {
         self.world.calm();
         for event in 0..self.plan.events.len() {

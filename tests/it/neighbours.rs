@@ -139,8 +139,8 @@ async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
     inbox.close().await;
 }
 
-/// The answers of the outer layers, and the requests that pass through them, for a handler that takes 3 s of the time-out's 2 s
-/// the first time.
+/// The answers of the outer layers, and the requests that pass through them, for a handler that
+/// takes 3 s of the time-out's 2 s the first time.
 async fn goes_through_time_out_and_cors<S, B>(harness: &Harness, service: S)
 where
     S: tower::Service<Request<axum::body::Body>, Response = Response<B>, Error = Infallible>

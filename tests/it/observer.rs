@@ -1,4 +1,5 @@
-//! The observers that a program sets: what they are told of each request, in which order, and that they harm nothing.
+//! The observers that a program sets: what they are told of each request, in which order, and that
+//! they harm nothing.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

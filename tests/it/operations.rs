@@ -1,4 +1,5 @@
-//! The example `prometheus`, its metrics, and whether documentation, alerts and dashboard use exactly those.
+//! The example `prometheus`, its metrics, and whether documentation, alerts and dashboard use
+//! exactly those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -43,7 +44,8 @@ fn scrape() -> String {
     );
     assert!(!idle.contains("hookgate_last_accepted"), "{idle}");
 
-    // Five events where two are remembered, a copy, a mismatch, and a request that is not a delivery.
+    // Five events where two are remembered, a copy, a mismatch, and a request that is not a
+    // delivery.
     let customer = r#"{"Customer":"Ada"}"#;
     for (id, properties, status) in [
         ("evt_1", customer, 204),
@@ -207,9 +209,11 @@ fn documented() -> BTreeMap<String, Metric> {
         .collect()
 }
 
-/// The metrics of a secret provider, of an inbox and of an order guard, which the example does not have: their docs are compared with
-/// the served metrics in `metrics::what_is_looked_up_is_counted_as_the_docs_say`,
-/// `metrics::what_an_inbox_does_is_counted_as_the_docs_say` and `metrics::what_an_order_guard_sees_is_counted_as_the_docs_say`.
+/// The metrics of a secret provider, of an inbox and of an order guard, which the example does not
+/// have: their docs are compared with the served metrics in
+/// `metrics::what_is_looked_up_is_counted_as_the_docs_say`,
+/// `metrics::what_an_inbox_does_is_counted_as_the_docs_say` and
+/// `metrics::what_an_order_guard_sees_is_counted_as_the_docs_say`.
 fn is_apart(name: &str) -> bool {
     ["hookgate_lookups_", "hookgate_inbox_", "hookgate_order_"]
         .iter()
@@ -273,7 +277,8 @@ fn alerts_and_dashboard_ask_for_what_is_served() {
         let grouped = grouped_by(expression);
         assert!(grouped.is_subset(&known), "{grouped:?} in {expression}");
     }
-    // Every served metric is used somewhere, except the gauge whose reasons say the same in more detail.
+    // Every served metric is used somewhere, except the gauge whose reasons say the same in more
+    // detail.
     let unused: Vec<_> = served.keys().filter(|name| !used.contains(*name)).collect();
     assert!(unused.is_empty(), "{unused:?}");
 }
@@ -339,7 +344,8 @@ fn every_reason_to_refuse_has_its_line_in_the_runbook() {
     }
 }
 
-/// Of outcomes: the outcomes of a run are a part of the outcomes of an answer, and a receiver either handles or accepts.
+/// Of outcomes: the outcomes of a run are a part of the outcomes of an answer, and a receiver
+/// either handles or accepts.
 #[test]
 fn the_series_are_computed_right() {
     let row = DOCS.lines().find(|line| line.starts_with("| `outcome` |"));
@@ -468,7 +474,8 @@ fn panels_have_ids_of_their_own_and_places_of_their_own() {
     }
 }
 
-/// Those of the receiver are compared with what it serves: `alerts_and_dashboard_ask_for_what_is_served`.
+/// Those of the receiver are compared with what it serves:
+/// `alerts_and_dashboard_ask_for_what_is_served`.
 #[test]
 fn the_dashboard_shows_each_metric_of_a_reconciliation() {
     let documented: BTreeMap<_, _> = RECONCILIATION

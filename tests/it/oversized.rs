@@ -1,5 +1,5 @@
-//! Bodies over the limit: the sender gets the answer, also where it writes its whole body before it reads, and this costs neither
-//! memory nor more than the body's deadline.
+//! Bodies over the limit: the sender gets the answer, also where it writes its whole body before it
+//! reads, and this costs neither memory nor more than the body's deadline.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -61,14 +61,16 @@ fn each_edit(good: &[u8], check: impl Fn(&[u8])) {
     }
 }
 
-/// Every replacement of two bytes by two of `bytes`. Cheaper than `check_…`: only whether it is accepted.
+/// Every replacement of two bytes by two of `bytes`. Cheaper than `check_…`: only whether it is
+/// accepted.
 fn each_pair(
     good: &[u8],
     bytes: &[u8],
     accepted: impl Fn(&[u8]) -> bool,
     right: impl Fn(&[u8]) -> bool,
 ) {
-    // Whether a byte may stand at a place is asked of the second implementation once a place and byte, not once a pair.
+    // Whether a byte may stand at a place is asked of the second implementation once a place and
+    // byte, not once a pair.
     let allowed: Vec<Vec<bool>> = (0..good.len())
         .map(|place| {
             let alone = |&byte| {
@@ -121,7 +123,8 @@ fn every_pair_of_bytes_in_a_timestamp_is_judged_right() {
 
 #[test]
 fn every_hostile_pair_of_bytes_in_a_signature_is_judged_right() {
-    // The edges of the accepted ranges, upper case, and bytes that wrap around in careless arithmetic.
+    // The edges of the accepted ranges, upper case, and bytes that wrap around in careless
+    // arithmetic.
     let hostile = b"\0 /0+9:=@AFG`afg{,\x7f\x80\xb0\xe1\xff\n";
     each_pair(
         SIGNATURE,

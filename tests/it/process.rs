@@ -133,8 +133,8 @@ impl Example {
         false
     }
 
-    /// Opens connections that do not end by themselves, each in another state: half a head, half a body, idle after an answer, and
-    /// HTTP/2 without a request, whose client answers no ping.
+    /// Opens connections that do not end by themselves, each in another state: half a head, half a
+    /// body, idle after an answer, and HTTP/2 without a request, whose client answers no ping.
     pub(crate) fn held_open(&self, secret: &str) -> Vec<TcpStream> {
         let begun = |text: &[u8]| {
             let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -212,8 +212,8 @@ impl Reply {
     }
 }
 
-/// Whether these tools are installed. In CI, or where the tools are required, a missing one is a failure; elsewhere the test
-/// names the missing tools.
+/// Whether these tools are installed. In CI, or where the tools are required, a missing one is a
+/// failure; elsewhere the test names the missing tools.
 pub(crate) fn tools_are_there(tools: &[&'static str], what: &str) -> bool {
     let is_missing = |tool: &&'static str| {
         let version = if *tool == "openssl" {
@@ -284,8 +284,8 @@ impl Reply {
     }
 }
 
-/// A secret that is made for this process. An example refuses a secret in its environment that is published, as all of this
-/// repository are.
+/// A secret that is made for this process. An example refuses a secret in its environment that is
+/// published, as all of this repository are.
 pub(crate) fn own_secret() -> &'static str {
     static SECRET: OnceLock<String> = OnceLock::new();
     SECRET.get_or_init(|| {
@@ -307,7 +307,8 @@ pub(crate) fn signed(secret: &str, body: &str, age: i64) -> Vec<(&'static str, S
     ]
 }
 
-/// The examples are built with the tests of their package; another package's tests do not build them.
+/// The examples are built with the tests of their package; another package's tests do not build
+/// them.
 pub(crate) fn binary(name: &str) -> PathBuf {
     let this = std::env::current_exe().unwrap();
     let profile = this.parent().and_then(|deps| deps.parent()).unwrap();

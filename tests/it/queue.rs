@@ -1,4 +1,5 @@
-//! A queue between two processes: a sink behind claims, the message's attributes, and the consumer's side.
+//! A queue between two processes: a sink behind claims, the message's attributes, and the
+//! consumer's side.
 
 use std::future::pending;
 use std::path::Path;

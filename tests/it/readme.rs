@@ -1,5 +1,5 @@
-//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged. README's program and those of
-//! `docs/own-server.md`, pasted into a new crate.
+//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched
+//! unchanged. README's program and those of `docs/own-server.md`, pasted into a new crate.
 
 #![cfg(feature = "axum")]
 
@@ -91,7 +91,8 @@ fn readme_is_one_screen_and_its_links_lead_to_files() {
     }
 }
 
-/// As a new user does it, in a folder outside the repository: README's dependencies and program, and the programs of an own server.
+/// As a new user does it, in a folder outside the repository: README's dependencies and program,
+/// and the programs of an own server.
 #[test]
 fn the_first_programs_compile_in_a_new_crate() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

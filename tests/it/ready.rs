@@ -18,7 +18,8 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
 use crate::support::*;
 
-/// A service that panics when it is called without having been asked first, as the contract allows. A clone starts unasked.
+/// A service that panics when it is called without having been asked first, as the contract allows.
+/// A clone starts unasked.
 #[derive(Debug, Default)]
 struct Strict {
     asked: bool,

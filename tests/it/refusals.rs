@@ -1,4 +1,5 @@
-//! The refusals, their answers, and their cost: nothing is read, remembered or reported without need.
+//! The refusals, their answers, and their cost: nothing is read, remembered or reported without
+//! need.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -122,7 +123,8 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
         let polls = polls.load(Ordering::SeqCst);
         assert_eq!(polls, 0, "{what}: {:?}", sent.headers);
     }
-    // A body that is too large is read on so that the sender gets the answer, except where it is far too large for that.
+    // A body that is too large is read on so that the sender gets the answer, except where it is
+    // far too large for that.
     for (announced, read) in [(1_048_577, true), (4_000_000_000_000_000_000, false)] {
         let (body, polls) = CountedBody::new(vec![]);
         let sent = good().request_with(body.announcing(announced));
@@ -283,7 +285,8 @@ async fn no_reading_of_the_clock_breaks_a_delivery() {
 #[tokio::test]
 async fn no_byte_can_move_across_the_dot() {
     let guarded = Guarded::by(receiver().clock(manual()));
-    // Signed as `NOW` and a body that begins with `5.`; sent as `NOW.5` and the rest. The signed string is the same.
+    // Signed as `NOW` and a body that begins with `5.`; sent as `NOW.5` and the rest. The signed
+    // string is the same.
     let rest = event("evt_1");
     let whole = Sent::at(NOW, format!("5.{rest}"));
     let mut moved = whole.clone().but("X-Service-Timestamp", format!("{NOW}.5"));

@@ -1,5 +1,5 @@
-//! Bodies with a key that serde_json reserves for itself: refused before serde_json reads them as `serde_json::Value`, which
-//! would overflow the stack and abort this process.
+//! Bodies with a key that serde_json reserves for itself: refused before serde_json reads them as
+//! `serde_json::Value`, which would overflow the stack and abort this process.
 
 use std::time::Duration;
 
@@ -25,12 +25,13 @@ const RAW: &str = "$serde_json::private::RawValue";
 /// That of a worker of tokio's, unless its builder says otherwise.
 const STACK: usize = 2 << 20;
 
-/// JSON in a string in JSON in a string, with many lists around each: as deep as 12,000 lists for a reader that also parses the
-/// strings.
+/// JSON in a string in JSON in a string, with many lists around each: as deep as 12,000 lists for a
+/// reader that also parses the strings.
 fn nested() -> String {
     let mut json = "1".to_owned();
     for _ in 0..100 {
-        // In this form a quote grows by five bytes with each text around it, and not to twice its length.
+        // In this form a quote grows by five bytes with each text around it, and not to twice its
+        // length.
         let text = json.replace('\\', "\\u005c").replace('"', "\\u0022");
         let object = format!("{{\"{RAW}\":\"{text}\"}}");
         json = format!("{}{object}{}", "[".repeat(118), "]".repeat(118));

@@ -1,4 +1,5 @@
-//! The event router: which arm an event goes to, how an event without an arm is answered, and which types to subscribe to.
+//! The event router: which arm an event goes to, how an event without an arm is answered, and which
+//! types to subscribe to.
 
 use std::sync::{Arc, Mutex};
 
@@ -182,7 +183,8 @@ async fn type_and_model_are_those_of_the_signed_body_however_it_is_written() {
             assert_eq!(guarded.arm(body).await.as_deref(), Some("dm_1"), "{data}");
         }
     }
-    // The type in a header decides nothing: here the delivery is refused, as the header differs from the body.
+    // The type in a header decides nothing: here the delivery is refused, as the header differs
+    // from the body.
     let sent = Sent::at(NOW, event("evt_9", "row.deleted", "dm_1"));
     let sent = sent.with("X-Service-Event-Type", "row.created");
     assert_eq!(ask(&guarded.app, &sent).await.status, 400);
@@ -638,7 +640,8 @@ fn the_list_of_subscriptions_brings_each_arm_its_events_and_none_twice() {
     assert_eq!(subscriptions.warnings(), [twice_1]);
 }
 
-/// The reason for the warning: two subscriptions that bring the same event, under one scope and under two.
+/// The reason for the warning: two subscriptions that bring the same event, under one scope and
+/// under two.
 #[tokio::test]
 async fn overlapping_subscriptions_run_an_event_once_only_under_one_scope() {
     use hookgate::{KeyRing, Secret};
@@ -731,7 +734,8 @@ fn written() -> impl Strategy<Value = Written> {
         })
 }
 
-/// The rules as the documentation has them, slowly: number of the arm, `fallback`, unhandled, or refused.
+/// The rules as the documentation has them, slowly: number of the arm, `fallback`, unhandled, or
+/// refused.
 fn expected(arms: &[(&str, Option<&str>)], fallback: bool, body: &str) -> Option<String> {
     let json: serde_json::Value = serde_json::from_str(body).unwrap();
     let event_type = json["type"].as_str().unwrap();
@@ -778,7 +782,8 @@ proptest! {
         })?;
     }
 
-    /// Every event that an arm takes comes with one subscription, and no event comes that no arm takes.
+    /// Every event that an arm takes comes with one subscription, and no event comes that no arm
+    /// takes.
     #[test]
     fn the_listed_subscriptions_are_what_the_arms_take(arms in arms()) {
         let mut events: EventRouter = EventRouter::new();

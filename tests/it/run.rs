@@ -1,4 +1,5 @@
-//! A delivery that comes back from a queue is run through a handler, without a receiver and without a request.
+//! A delivery that comes back from a queue is run through a handler, without a receiver and without
+//! a request.
 
 use std::future::{pending, ready};
 use std::time::Duration;

@@ -415,7 +415,8 @@ async fn an_id_decides_only_if_it_was_signed() {
     let (id, kind) = (first.event_id(), first.event_type());
     assert_eq!((id, kind), ("msg_1", "invoice.paid"));
 
-    // GitHub's stands in a header that is not signed: the body decides, and so two equal bodies are one event.
+    // GitHub's stands in a header that is not signed: the body decides, and so two equal bodies are
+    // one event.
     let github = builder(Scheme::GITHUB).build().unwrap();
     let with = |id: &str, kind: &str| {
         let mut headers = good(Scheme::GITHUB, "", EVENT);
@@ -620,7 +621,8 @@ fn keys_that_do_not_fit_the_scheme_are_refused_with_a_sentence() {
     says(error, kind, "pinned to a workspace");
     let error = build(stripe().subscriptions([("a", text.clone())])).err();
     says(error, kind, "set one ring");
-    // Two texts of one key: without this, a delivery to one subscription could be replayed to the other.
+    // Two texts of one key: without this, a delivery to one subscription could be replayed to the
+    // other.
     let row = Scheme::STANDARD_WEBHOOKS
         .with_name("acme")
         .subscription("x-hook");
@@ -869,7 +871,8 @@ fn stored_parts_name_the_scheme_and_are_verified_by_it_again() {
             assert_eq!(kind(|stored| stored.event_id = "msg_2".into()), mismatch);
         }
     }
-    // Bytes of a body can't move into a longer stored id, under the same signature: live, that id has no usable form either.
+    // Bytes of a body can't move into a longer stored id, under the same signature: live, that id
+    // has no usable form either.
     let scheme = Scheme::STANDARD_WEBHOOKS;
     let receiver = builder(scheme).build().unwrap();
     let body = "10.1763690000.{}";

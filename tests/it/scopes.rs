@@ -1,4 +1,5 @@
-//! Scopes: which receivers of one store share their memory, and which are refused because no setting says whether they should.
+//! Scopes: which receivers of one store share their memory, and which are refused because no
+//! setting says whether they should.
 
 use std::sync::Arc;
 use std::time::Duration;

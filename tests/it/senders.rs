@@ -1,6 +1,8 @@
-//! Deliveries that the senders' own libraries have signed: Stripe's, Standard Webhooks' and Svix' from PyPI, GitHub's from npm.
+//! Deliveries that the senders' own libraries have signed: Stripe's, Standard Webhooks' and Svix'
+//! from PyPI, GitHub's from npm.
 //!
-//! `scripts/senders` installs them, and `scripts/test` calls it. Without them the test says so, and fails where tools are required.
+//! `scripts/senders` installs them, and `scripts/test` calls it. Without them the test says so, and
+//! fails where tools are required.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! The end of a server as docs/handlers.md shows it, while clients hold connections open and a run goes on.
+//! The end of a server as docs/handlers.md shows it, while clients hold connections open and a run
+//! goes on.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

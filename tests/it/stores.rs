@@ -1,4 +1,5 @@
-//! The stores of this crate: tests that the conformance suite can't contain. The suite itself is run by the tests of `hookgate-testing`.
+//! The stores of this crate: tests that the conformance suite can't contain. The suite itself is
+//! run by the tests of `hookgate-testing`.
 
 mod both;
 mod capacity;

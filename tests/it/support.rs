@@ -1,5 +1,5 @@
-//! Shared code for the tests of requests: signed deliveries, a server on a free port, a client that writes raw bytes, and probes
-//! that count.
+//! Shared code for the tests of requests: signed deliveries, a server on a free port, a client that
+//! writes raw bytes, and probes that count.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

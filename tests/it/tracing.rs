@@ -65,8 +65,8 @@ thread_local! {
     static LOG: RefCell<Log> = RefCell::default();
 }
 
-/// Records everything. Installed for the whole process, since a subscriber of one thread can miss call sites that another thread
-/// reaches first.
+/// Records everything. Installed for the whole process, since a subscriber of one thread can miss
+/// call sites that another thread reaches first.
 struct Recorder;
 
 struct Number(usize);
@@ -749,7 +749,8 @@ fn base64(bytes: &[u8]) -> String {
 
 // ---- the page docs/tracing.md
 
-/// The rows of the tables below a heading of the page: the names in backticks of the first cell, and the other cells.
+/// The rows of the tables below a heading of the page: the names in backticks of the first cell,
+/// and the other cells.
 fn rows(heading: &str) -> Vec<(Vec<String>, String)> {
     let page = include_str!("../../docs/tracing.md");
     let section = page.split(&format!("\n## {heading}\n")).nth(1).unwrap();
@@ -763,7 +764,8 @@ fn rows(heading: &str) -> Vec<(Vec<String>, String)> {
     .collect()
 }
 
-/// The names of the fields that the page lists for a span. Lines have words between blanks, fields have none.
+/// The names of the fields that the page lists for a span. Lines have words between blanks, fields
+/// have none.
 fn listed_fields(heading: &str) -> Vec<String> {
     let names = rows(heading).into_iter().flat_map(|(names, _)| names);
     let mut fields: Vec<_> = names.filter(|name| !name.contains(' ')).collect();
@@ -888,7 +890,8 @@ async fn a_commit_that_a_stored_run_gave_up_is_one_line_at_warn() {
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// The trace of the request is in the span of the request and in that of the worker, which may be another process.
+/// The trace of the request is in the span of the request and in that of the worker, which may be
+/// another process.
 #[cfg(feature = "inbox")]
 #[tokio::test]
 async fn one_trace_leads_from_the_request_to_the_worker() {

@@ -1,5 +1,5 @@
-//! Bounds that users of any runtime need of the public types: they cross threads, and so do the futures. That this compiles is
-//! the test.
+//! Bounds that users of any runtime need of the public types: they cross threads, and so do the
+//! futures. That this compiles is the test.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! Deliveries and their verdicts from `tests/vectors`, judged in one call, in pieces and through an received; and judged
-//! by the two checkers that share no code with the crate.
+//! Deliveries and their verdicts from `tests/vectors`, judged in one call, in pieces and through an
+//! received; and judged by the two checkers that share no code with the crate.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -256,8 +256,8 @@ fn refused(kind: &str, header: Option<&str>) -> Verdict {
     }
 }
 
-/// Ways to cut a body of this length: all of them up to 8 bytes, then all in two, then some sizes. Chunk lengths; the
-/// last is repeated to the end.
+/// Ways to cut a body of this length: all of them up to 8 bytes, then all in two, then some sizes.
+/// Chunk lengths; the last is repeated to the end.
 fn chunkings(length: usize) -> Vec<Vec<usize>> {
     match length {
         0 => vec![vec![1]],

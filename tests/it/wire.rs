@@ -222,7 +222,8 @@ async fn a_content_length_beside_chunked_encoding_adds_no_request() {
         let mut wire = rig.server.connect().await;
         wire.send(&sent.with("Content-Length", length).chunked(50))
             .await;
-        // Either the chunks count, or nothing does. Never a part of the body, and never a second request in it.
+        // Either the chunks count, or nothing does. Never a part of the body, and never a second
+        // request in it.
         if let Some(Received { status, .. }) = wire.answer().await {
             assert!([204, 400].contains(&status), "{length}: {status}");
         }

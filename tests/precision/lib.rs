@@ -1,4 +1,5 @@
-//! Numbers of a row in a program with serde_json's `arbitrary_precision`, as docs/properties.md says.
+//! Numbers of a row in a program with serde_json's `arbitrary_precision`, as docs/properties.md
+//! says.
 #![cfg(test)]
 #![allow(clippy::disallowed_methods)] // A test parses what it has written itself.
 

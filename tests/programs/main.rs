@@ -1,5 +1,6 @@
-//! Small programs, one for each use that README names: each is run by a test, and asserts on its own outcome. `replicas` and `order_rows` need
-//! servers, so they are run by the tests in `tests/servers`.
+//! Small programs, one for each use that README names: each is run by a test, and asserts on its
+//! own outcome. `replicas` and `order_rows` need servers, so they are run by the tests in
+//! `tests/servers`.
 
 #![allow(clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a program has no API

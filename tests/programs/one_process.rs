@@ -1,5 +1,5 @@
-//! One process, and a store in memory: typed events, a handler that passes every error on with `?`, and a hook that tells the
-//! operator why a delivery was not handled.
+//! One process, and a store in memory: typed events, a handler that passes every error on with `?`,
+//! and a hook that tells the operator why a delivery was not handled.
 
 use std::error::Error;
 use std::io;
@@ -69,7 +69,8 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
         .route("/webhooks", post(on_event).layer(receiver.layer()))
         .with_state(database.clone());
 
-    // The sender's part: an order that comes three times, while the database is down, when it is up again, and once more.
+    // The sender's part: an order that comes three times, while the database is down, when it is up
+    // again, and once more.
     let order = EventFactory::new().row_created();
     let order = order
         .property("Customer", JsonText::text("Ada"))

@@ -1,5 +1,6 @@
-//! An order is a row in PostgreSQL, and is there exactly once: the claim of its event is written in the transaction of the row, so that a
-//! crash, copies at the same time and replicas without a common store leave no second one.
+//! An order is a row in PostgreSQL, and is there exactly once: the claim of its event is written in
+//! the transaction of the row, so that a crash, copies at the same time and replicas without a
+//! common store leave no second one.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ pub async fn run(url: &str) -> Result<(), Box<dyn Error>> {
     let signer = Signer::new(Secret::new(SECRET)?);
     let events = EventFactory::new();
 
-    // It fails after the order was written: nothing is left of it, and the next attempt is the first to succeed.
+    // It fails after the order was written: nothing is left of it, and the next attempt is the
+    // first to succeed.
     let first = signer.request("/webhooks", events.row_created());
     orders.is_down.store(true, Ordering::Relaxed);
     assert_eq!(deliver(replica(&orders)?, first.clone()).await?, 500);
@@ -86,7 +88,8 @@ pub async fn run(url: &str) -> Result<(), Box<dyn Error>> {
     // A replica that was started since then has no record of it, and the database has.
     assert_eq!(deliver(replica(&orders)?, first).await?, 200);
 
-    // The same event at ten replicas at once: one writes the order, the others are told to come again, or that it is done.
+    // The same event at ten replicas at once: one writes the order, the others are told to come
+    // again, or that it is done.
     let second = signer.request("/webhooks", events.row_created());
     let mut copies = JoinSet::new();
     for _ in 0..10 {

@@ -1,5 +1,5 @@
-//! A queue of your own, here a table of jobs: deliveries are put into it, and 2xx means that the job is stored. A worker verifies each
-//! job again, at any age, and runs its handler.
+//! A queue of your own, here a table of jobs: deliveries are put into it, and 2xx means that the
+//! job is stored. A worker verifies each job again, at any age, and runs its handler.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,7 +21,8 @@ use hookgate_testing::{EventFactory, Signer};
 use rusqlite::{Connection, Row, params};
 use tower::ServiceExt;
 
-/// The parts of a delivery. The ring's workspace needs no column: `verify_stored` takes the one that the ring has now.
+/// The parts of a delivery. The ring's workspace needs no column: `verify_stored` takes the one
+/// that the ring has now.
 const JOBS: &str = "CREATE TABLE jobs (
     key TEXT PRIMARY KEY, body BLOB NOT NULL, timestamp TEXT NOT NULL, signature TEXT, event_id TEXT NOT NULL,
     event_type TEXT NOT NULL, received_at INTEGER NOT NULL, scope TEXT NOT NULL, key_name TEXT NOT NULL, subscription_id TEXT,
@@ -64,7 +65,8 @@ impl Jobs {
         if jobs.execute(put, job).map_err(failed)? == 1 {
             return Ok(Accepted::New);
         }
-        // Whether the copy has the body that is kept: a sender may send other data under the same id.
+        // Whether the copy has the body that is kept: a sender may send other data under the same
+        // id.
         let same_body = jobs.query_row(
             "SELECT body = ?2 FROM jobs WHERE key = ?1",
             (key, parts.body.as_ref()),
@@ -137,8 +139,9 @@ async fn on_event(event: Event) -> Result<(), DeadLetter> {
 
 /// Runs each job that waits, once. One worker at a time: several would have to claim their jobs.
 ///
-/// A job whose worker dies runs again, and whoever can write to the table can put an authentic delivery in again. Where an effect
-/// must not happen twice, the handler claims the event in its own transaction: see `remembers`.
+/// A job whose worker dies runs again, and whoever can write to the table can put an authentic
+/// delivery in again. Where an effect must not happen twice, the handler claims the event in its
+/// own transaction: see `remembers`.
 async fn work_off(jobs: &Jobs, receiver: &Receiver) -> Result<(), Box<dyn Error>> {
     for (key, stored) in jobs.waiting()? {
         let (state, reason) = match receiver.verify_stored(&stored).await {

@@ -1,5 +1,6 @@
-//! A server of your own on plain TCP, with no feature of hookgate. `/check` answers only whether its bytes are authentic; every other
-//! path takes the delivery to its end: claim, renew while the work goes on, then commit or release.
+//! A server of your own on plain TCP, with no feature of hookgate. `/check` answers only whether
+//! its bytes are authentic; every other path takes the delivery to its end: claim, renew while the
+//! work goes on, then commit or release.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -41,7 +42,8 @@ fn admit(
     Ok((delivery, admission))
 }
 
-/// The work of an event that is claimed. The answer follows from the work alone: a commit that fails costs a second run at worst.
+/// The work of an event that is claimed. The answer follows from the work alone: a commit that
+/// fails costs a second run at worst.
 fn run(claim: Claim, delivery: &Delivery) -> u16 {
     match work(&claim, delivery) {
         Ok(()) => {
@@ -58,7 +60,8 @@ fn run(claim: Claim, delivery: &Delivery) -> u16 {
 
 fn work(claim: &Claim, delivery: &Delivery) -> Result<(), Box<dyn Error>> {
     let event: Event = delivery.event()?;
-    // Long work renews after each third of the lease, and stops where another process has the event.
+    // Long work renews after each third of the lease, and stops where another process has the
+    // event.
     if block_on(claim.renew())? == Ownership::Lost {
         return Err("the lease was lost".into());
     }

@@ -1,5 +1,6 @@
-//! One process that must remember: `SqliteStore` keeps the claims across restarts, and `claim_in` writes each order and the record of
-//! its event in one transaction, so that an order exists exactly once.
+//! One process that must remember: `SqliteStore` keeps the claims across restarts, and `claim_in`
+//! writes each order and the record of its event in one transaction, so that an order exists
+//! exactly once.
 
 use std::error::Error;
 use std::path::Path;
@@ -82,7 +83,8 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
         run(&folder, "claims.db", &[&first, &second]).await?,
         [200, 204]
     ); // a restart remembers
-    // Where even the claims are lost, the claim in the transaction still knows the order: 200, and no second one.
+    // Where even the claims are lost, the claim in the transaction still knows the order: 200, and
+    // no second one.
     assert_eq!(
         run(&folder, "new.db", &[&first, &second]).await?,
         [200, 200]

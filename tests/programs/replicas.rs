@@ -1,4 +1,5 @@
-//! Ten replicas that share their claims, on Redis and on PostgreSQL: an event that comes to all of them at once runs on one.
+//! Ten replicas that share their claims, on Redis and on PostgreSQL: an event that comes to all of
+//! them at once runs on one.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -18,7 +19,8 @@ use tower::ServiceExt;
 
 const SECRET: &str = "whsec_made_up_for_ten_replicas";
 
-/// On a managed server, with the features `tls` and `ring` of hookgate-redis, the URL is `rediss://…`: the same line connects with TLS.
+/// On a managed server, with the features `tls` and `ring` of hookgate-redis, the URL is
+/// `rediss://…`: the same line connects with TLS.
 async fn on_redis(url: &str) -> Result<RedisStore, Box<dyn Error>> {
     let store = RedisStore::connect(url).await?.with_prefix("orders:");
     for finding in store.check().await?.found {
@@ -27,7 +29,8 @@ async fn on_redis(url: &str) -> Result<RedisStore, Box<dyn Error>> {
     Ok(store)
 }
 
-/// On a managed server, with the features `postgres-tls` and `ring`, the URL ends in `?sslmode=verify-full`: the same line connects with TLS.
+/// On a managed server, with the features `postgres-tls` and `ring`, the URL ends in
+/// `?sslmode=verify-full`: the same line connects with TLS.
 async fn on_postgres(url: &str) -> Result<PostgresStore, Box<dyn Error>> {
     let (config, tls) = Tls::for_url(url)?;
     let (client, connection) = config.connect(tls.clone()).await?;

@@ -1,5 +1,5 @@
-//! A handler that takes 30 s, six times what the sender waits: deliveries are stored in a file, answered, and handled by workers.
-//! An operator looks at what failed and makes it due again.
+//! A handler that takes 30 s, six times what the sender waits: deliveries are stored in a file,
+//! answered, and handled by workers. An operator looks at what failed and makes it due again.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -48,13 +48,15 @@ pub async fn run(takes: Duration) -> Result<(), Box<dyn Error>> {
         .accept_into(inbox.clone())?;
     let app = Router::<()>::new().route("/webhooks", post_service(acceptor.clone()));
 
-    // The sender's part. Its answer comes once the delivery is on the disk, and not when it is handled.
+    // The sender's part. Its answer comes once the delivery is on the disk, and not when it is
+    // handled.
     let request = Signer::new(secret).request("/webhooks", EventFactory::new().row_created());
     let began = Instant::now();
     assert_eq!(app.oneshot(request.map(Body::from)).await?.status(), 200);
     assert!(began.elapsed() < takes);
 
-    // The operator's part: what is dead, and why? `hookgate inbox list --db inbox.db --state dead` shows the same.
+    // The operator's part: what is dead, and why? `hookgate inbox list --db inbox.db --state dead`
+    // shows the same.
     let dead = Selection::all().state(EntryState::Dead);
     until(&inbox, EntryState::Dead).await?;
     let listed = inbox.list(dead.clone(), Page::first(10)).await?;

@@ -1,4 +1,5 @@
-//! Secrets of many subscriptions in a database. One subscription has two live keys, and the older key has an end date.
+//! Secrets of many subscriptions in a database. One subscription has two live keys, and the older
+//! key has an end date.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
-//! 3 a.m.: every delivery is refused since the last deploy. The receiver has log lines, metrics and a delivery log. The operator reads
-//! them, asks for an explanation, puts the right secret in place without a restart, and the sender's retry is handled.
+//! 3 a.m.: every delivery is refused since the last deploy. The receiver has log lines, metrics and
+//! a delivery log. The operator reads them, asks for an explanation, puts the right secret in place
+//! without a restart, and the sender's retry is handled.
 
 use std::error::Error;
 use std::fs::File;
@@ -40,7 +41,8 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
             &DURATION_BUCKETS,
         )?
         .install_recorder()?;
-    // Without a redaction: a body without its names can't be explained. So the log needs protection, as the data itself.
+    // Without a redaction: a body without its names can't be explained. So the log needs
+    // protection, as the data itself.
     let recorder = Recorder::to(folder.join("deliveries.jsonl")).open()?;
     let receiver = Receiver::builder()
         .secret(Secret::new(CONFIGURED)?)
@@ -91,7 +93,8 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
         assert!(line.contains(part), "{lines}");
     }
 
-    // The explanation says which mistake it is. `hookgate explain --log deliveries.jsonl` prints the same.
+    // The explanation says which mistake it is. `hookgate explain --log deliveries.jsonl` prints
+    // the same.
     assert!(recorder.flush(Duration::from_secs(5)));
     let log = DeliveryLog::open(folder.join("deliveries.jsonl"))?;
     let explanation = Explainer::new()

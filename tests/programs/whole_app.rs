@@ -1,5 +1,5 @@
-//! A whole app: webhooks beside other routes, with its state, its own error type, a time-out and CORS around it, and an end that waits for
-//! the runs.
+//! A whole app: webhooks beside other routes, with its state, its own error type, a time-out and
+//! CORS around it, and an end that waits for the runs.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! A test that replays yesterday's deliveries, as they were recorded, with copies, another order, failures, and a sender that
-//! hangs up: no order is lost and none is made twice, whatever happens.
+//! A test that replays yesterday's deliveries, as they were recorded, with copies, another order,
+//! failures, and a sender that hangs up: no order is lost and none is made twice, whatever happens.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};

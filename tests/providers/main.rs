@@ -1,5 +1,5 @@
-//! A program on rustls, beside this library with the feature `ring`, `aws-lc-rs`, both or neither. A process has one default provider, so
-//! each test is a process of its own.
+//! A program on rustls, beside this library with the feature `ring`, `aws-lc-rs`, both or neither.
+//! A process has one default provider, so each test is a process of its own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a failed expectation must stop the test
 
@@ -135,7 +135,8 @@ mod with_a_provider {
     use super::*;
     use crate::server::{Server, builtin, chacha};
 
-    /// Connects with each of the three, and returns the names of the cipher suites that the servers have agreed to.
+    /// Connects with each of the three, and returns the names of the cipher suites that the servers
+    /// have agreed to.
     fn agreed() -> Vec<String> {
         let server = Server::start(false);
         let store = RedisStore::open(&format!("rediss://localhost:{}", server.port)).unwrap();
@@ -174,7 +175,8 @@ mod with_a_provider {
         });
     }
 
-    /// The crate redis makes the TLS of such a client: it would panic beside two providers, and install the only one.
+    /// The crate redis makes the TLS of such a client: it would panic beside two providers, and
+    /// install the only one.
     // fault T2: a connection installs a provider as the process's default, and the program's own `install_default().unwrap()` panics later
     #[test]
     fn a_client_with_certificates_of_its_own_asks_the_program_for_a_provider() {

@@ -1,4 +1,5 @@
-//! The kill loop of the examples with a queue: each example's tests have this module, and start their own server.
+//! The kill loop of the examples with a queue: each example's tests have this module, and start
+//! their own server.
 
 #![allow(dead_code)] // some items are needed only by some examples
 
@@ -44,7 +45,8 @@ impl Halves {
         let variables: Vec<_> = variables.map(|(name, value)| (*name, &**value)).collect();
         let until = Instant::now() + PATIENCE;
         loop {
-            // It ends where its server takes connections and is not ready yet. Its supervisor starts it again.
+            // It ends where its server takes connections and is not ready yet. Its supervisor
+            // starts it again.
             let started = || Example::start(self.program, &variables);
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(started)) {
                 Ok(producer) => return producer,
@@ -81,7 +83,8 @@ impl Halves {
         child
     }
 
-    /// Kills producer and consumer in turn, and the server where it can be, each `HOOKGATE_KILLS` times, while a sender retries until 2xx.
+    /// Kills producer and consumer in turn, and the server where it can be, each `HOOKGATE_KILLS`
+    /// times, while a sender retries until 2xx.
     pub(crate) fn nothing_is_lost(&self, mut kill_server: Option<&mut dyn FnMut()>) {
         let kills = std::env::var("HOOKGATE_KILLS").map_or(1, |kills| kills.parse().unwrap());
         let kinds = 2 + usize::from(kill_server.is_some());
@@ -112,7 +115,8 @@ impl Halves {
                     }
                     (2, Some(kill_server)) => kill_server(),
                     _ => {
-                        // Each kill meets a consumer at work, also where it takes a while until the queue gives it messages.
+                        // Each kill meets a consumer at work, also where it takes a while until the
+                        // queue gives it messages.
                         let handled = consumer.lines().len();
                         consumer.wait_for(handled + 1);
                         consumer.kill();
@@ -124,8 +128,9 @@ impl Halves {
             let accepted = senders.map(|sender| sender.join().unwrap());
             accepted.into_iter().flatten().collect::<BTreeSet<_>>()
         });
-        // What a killed consumer had received is delivered again after the queue's own wait. Meanwhile the senders went on, so that
-        // thousands of events may wait: as long as the consumer goes on, nothing is lost.
+        // What a killed consumer had received is delivered again after the queue's own wait.
+        // Meanwhile the senders went on, so that thousands of events may wait: as long as the
+        // consumer goes on, nothing is lost.
         let (mut runs, mut until) = (0, Instant::now() + 3 * PATIENCE);
         while !accepted.is_subset(&consumer.handled()) && Instant::now() < until {
             consumer.start_again_if_ended();
@@ -165,7 +170,8 @@ pub(crate) fn until_accepted(producer: &Example, body: &str) {
     }
 }
 
-/// The other program: it handles the messages of the queue. It is killed by its process id when this value is dropped.
+/// The other program: it handles the messages of the queue. It is killed by its process id when
+/// this value is dropped.
 pub(crate) struct Consumer<'a> {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,

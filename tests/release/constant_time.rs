@@ -1,11 +1,13 @@
-//! Does the time that a comparison of signatures takes say where they differ? Measured as dudect does it (Reparaz, Balasch and
-//! Verbauwhede, 2017): two classes of inputs in random order, and Welch's t of their times. Beyond |t| = 10 a difference is no
-//! accident; a comparison that stops at the first difference is far beyond 100, which the same run shows.
+//! Does the time that a comparison of signatures takes say where they differ? Measured as dudect
+//! does it (Reparaz, Balasch and Verbauwhede, 2017): two classes of inputs in random order, and
+//! Welch's t of their times. Beyond |t| = 10 a difference is no accident; a comparison that stops
+//! at the first difference is far beyond 100, which the same run shows.
 //!
-//! In release builds only: `cargo test -p hookgate-release-tests --release --test constant_time -- --nocapture` prints the figures.
-//! `HOOKGATE_TIMINGS` sets how many times each class is measured. One leak shows in no timing: a `==` on 32 bytes that the
-//! compiler made into two wide steps. A test looks for it in the source: `digests_are_compared_in_constant_time_only` in
-//! `tests/repository/`.
+//! In release builds only:
+//! `cargo test -p hookgate-release-tests --release --test constant_time -- --nocapture` prints the
+//! figures. `HOOKGATE_TIMINGS` sets how many times each class is measured. One leak shows in no
+//! timing: a `==` on 32 bytes that the compiler made into two wide steps. A test looks for it in
+//! the source: `digests_are_compared_in_constant_time_only` in `tests/repository/`.
 
 #![cfg(not(debug_assertions))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a failed expectation must stop the test, and this one prints figures
@@ -25,7 +27,8 @@ const SECRET: &str = "whsec_made_up_for_timing_only";
 const NOW: i64 = 1_763_690_000;
 const BODY: &[u8] = br#"{"id":"evt_1","type":"row.deleted"}"#;
 
-/// The limits of |t|: our comparison must stay below the first, and the comparison with an early exit must exceed the second.
+/// The limits of |t|: our comparison must stay below the first, and the comparison with an early
+/// exit must exceed the second.
 const OURS_MAX: f64 = 10.0;
 const CONTROL_AT_LEAST: f64 = 100.0;
 /// A loaded machine has its moments. A leak shows at every attempt.
@@ -59,15 +62,16 @@ fn the_time_of_a_comparison_does_not_say_where_signatures_differ() {
             );
         }
     }
-    // Whether it matches at all may show: the answer says that. Where the answer is the same, since the subscription is unknown,
-    // only a branch on the outcome could be measured.
+    // Whether it matches at all may show: the answer says that. Where the answer is the same, since
+    // the subscription is unknown, only a branch on the outcome could be measured.
     let outcome = welch(timings, comparison(false, Place::Nowhere, Place::Last));
     println!(
         "an unknown one, the right signature against a wrong one, for information: t = {outcome:.1}"
     );
 }
 
-/// A signature that is wrong at one place must be right everywhere else, or every comparison would end at the first byte.
+/// A signature that is wrong at one place must be right everywhere else, or every comparison would
+/// end at the first byte.
 #[test]
 fn the_signatures_that_are_compared_are_right_but_for_one_place() {
     let timestamp = NOW.to_string();
@@ -90,7 +94,8 @@ enum Place {
     All,
 }
 
-/// Finishes a body with a signature that is wrong here or there: the MAC's end and the comparison, and nothing before them.
+/// Finishes a body with a signature that is wrong here or there: the MAC's end and the comparison,
+/// and nothing before them.
 fn comparison(of_known: bool, one: Place, other: Place) -> impl FnMut(bool) -> f64 {
     let keys = [("wh_1", KeyRing::new(Secret::new(SECRET).unwrap()))];
     let verifier = Verifier::new(Keys::by_subscription(keys).unwrap());
@@ -157,7 +162,8 @@ fn stops_early(one: &[u8], other: &[u8]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other)
 }
 
-/// Welch's t of the times of two classes, measured in random order, without the slowest tenth of all: those were interrupted.
+/// Welch's t of the times of two classes, measured in random order, without the slowest tenth of
+/// all: those were interrupted.
 fn welch(timings: usize, mut measure: impl FnMut(bool) -> f64) -> f64 {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next_class = move || {

@@ -1,5 +1,6 @@
-//! Every edit of two bytes of a good signature, all 163 million of them: seconds in a release build, minutes in a debug one, so
-//! only the former has it. `tests/it/parsers.rs` has the edits that are few.
+//! Every edit of two bytes of a good signature, all 163 million of them: seconds in a release
+//! build, minutes in a debug one, so only the former has it. `tests/it/parsers.rs` has the edits
+//! that are few.
 
 #![cfg(not(debug_assertions))]
 #![allow(clippy::unwrap_used)] // a failed expectation must stop the test

@@ -1,5 +1,6 @@
-//! No block of the heap holds key material when it is freed: neither the text of a secret, nor a state of its HMAC. The
-//! allocator of this program searches each block. *Wiped memory* in `SECURITY.md` says which copies are not looked for.
+//! No block of the heap holds key material when it is freed: neither the text of a secret, nor a
+//! state of its HMAC. The allocator of this program searches each block. *Wiped memory* in
+//! `SECURITY.md` says which copies are not looked for.
 
 #![allow(clippy::unwrap_used)] // a failed expectation must stop the test
 #![allow(unsafe_code)] // An allocator can't be written without.
@@ -37,7 +38,8 @@ struct Searching;
 #[global_allocator]
 static ALLOCATOR: Searching = Searching;
 
-// SAFETY: each call is passed on to the system's allocator. `realloc` is the default one, which allocates, copies and frees.
+// SAFETY: each call is passed on to the system's allocator. `realloc` is the default one, which
+// allocates, copies and frees.
 unsafe impl GlobalAlloc for Searching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // Zeroed: a freed block that was not written wholly can be read.
@@ -46,7 +48,8 @@ unsafe impl GlobalAlloc for Searching {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if let Some(needles) = NEEDLES.get() {
-            // SAFETY: the block has this many bytes, all of them initialised, and belongs to this call.
+            // SAFETY: the block has this many bytes, all of them initialised, and belongs to this
+            // call.
             let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
             let is_needle = |window: &[u8]| needles.iter().any(|needle| needle == window);
             let found = bytes.windows(LENGTH).filter(|window| is_needle(window));
@@ -137,8 +140,8 @@ fn no_freed_memory_of_the_heap_holds_key_material() {
 
 fn of_file() {
     let path = std::env::temp_dir().join(format!("hookgate-wiped-{}", std::process::id()));
-    // A text that begins as the published ones do is refused in a file. The needle is its end. No copy
-    // of it is made here.
+    // A text that begins as the published ones do is refused in a file. The needle is its end. No
+    // copy of it is made here.
     let mut file = std::fs::File::create(&path).unwrap();
     file.write_all(b"whsec_").unwrap();
     file.write_all(&SECRET.as_bytes()["whsec_made_up_".len()..])

@@ -9,7 +9,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 type Module = String;
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
-/// The modules of a crate, by path, with their code: without comments and without the tests at their end.
+/// The modules of a crate, by path, with their code: without comments and without the tests at
+/// their end.
 struct Modules {
     code: BTreeMap<Module, String>,
     /// For each module, the names that it re-exports, and the paths that they stand for.

@@ -14,8 +14,8 @@ struct Source {
 }
 
 impl Source {
-    /// Its lines of code, each without the part after `//`. A `//` in a string cuts that line short, which hides nothing that is
-    /// searched here.
+    /// Its lines of code, each without the part after `//`. A `//` in a string cuts that line
+    /// short, which hides nothing that is searched here.
     fn code(&self) -> impl Iterator<Item = &str> {
         self.text
             .lines()
@@ -72,8 +72,9 @@ fn who_names(paths: &[&str]) -> Vec<String> {
     names
 }
 
-/// Lines of the file that names crypto in which bytes of a MAC could be compared by anything but `subtle`. No timing shows a `==`
-/// on 32 bytes, which compiles to two wide steps on one machine and to an early exit on the next; so this test searches the source.
+/// Lines of the file that names crypto in which bytes of a MAC could be compared by anything but
+/// `subtle`. No timing shows a `==` on 32 bytes, which compiles to two wide steps on one machine
+/// and to an early exit on the next; so this test searches the source.
 fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
     // A comparison takes constant time, and is here where the sides are known.
     const COMPARED: [&str; 3] = [
@@ -82,8 +83,8 @@ fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
         "tag.0.as_bytes().as_slice().ct_eq(signature)",
         "one.as_bytes().as_slice().ct_eq(another.as_bytes()).into()",
     ];
-    // The bytes leave their wrapper, which wipes them, in two more places: where a signature is made, and where the operator's own
-    // keys are compared.
+    // The bytes leave their wrapper, which wipes them, in two more places: where a signature is
+    // made, and where the operator's own keys are compared.
     const BARE: [&str; 2] = [
         "tag.into_bytes().into()",
         "self.mac_of_no_bytes().into_bytes().into()",
@@ -155,7 +156,8 @@ fn digests_are_compared_in_constant_time_only() {
     assert_eq!(who_names(&["mac_of("]), ["verify/signature.rs"]);
     // No data of a request takes part in that comparison.
     assert_eq!(who_names(&["key.mark("]), ["verify/keyring.rs"]);
-    // Keys of any bytes serve to find the cause of a failure. They return a place in a list, never a MAC.
+    // Keys of any bytes serve to find the cause of a failure. They return a place in a list, never
+    // a MAC.
     for name in who_names(&["TrialKey"]) {
         assert!(name.starts_with("testing/explain/"), "{name}");
     }
@@ -171,7 +173,8 @@ fn digests_are_compared_in_constant_time_only() {
     for other in ["==", "!=", "finalize", "into_bytes", "as_bytes"] {
         assert!(!code.contains(other), "{other}");
     }
-    // As text a signature could be compared anywhere. Only the signer makes one, and unit tests, which stand last in a file.
+    // As text a signature could be compared anywhere. Only the signer makes one, and unit tests,
+    // which stand last in a file.
     let makes_one = |source: &&Source| {
         let code = source.text.split("#[cfg(test)]\nmod tests").next();
         let mut lines = code.unwrap().lines();
@@ -308,7 +311,8 @@ fn the_command_is_built_only_where_it_is_asked_for() {
     assert!(command.contains("name = \"hookgate\""), "{command}");
 }
 
-/// The macros of `tracing` in a source whose target is none of the two that `docs/tracing.md` promises.
+/// The macros of `tracing` in a source whose target is none of the two that `docs/tracing.md`
+/// promises.
 fn without_a_target(source: &Source) -> Vec<String> {
     const MACROS: [&str; 7] = ["trace", "debug", "info", "warn", "error", "event", "span"];
     let code: String = source.code().flat_map(|line| [line, "\n"]).collect();
@@ -393,7 +397,8 @@ fn the_pages_have_at_most_2600_lines_of_javascript() {
     assert!((1_000..=2_600).contains(&lines), "{lines}");
 }
 
-/// What a header is called is said in the room of the schemes alone: not in code elsewhere, outside of docs and unit tests.
+/// What a header is called is said in the room of the schemes alone: not in code elsewhere, outside
+/// of docs and unit tests.
 #[test]
 fn only_the_schemes_name_a_header_of_the_wire() {
     let headers = [

@@ -1,4 +1,5 @@
-//! The relative links of all pages: the file and the heading that each names are there, with the anchors that GitHub makes.
+//! The relative links of all pages: the file and the heading that each names are there, with the
+//! anchors that GitHub makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -28,7 +29,8 @@ fn between<'t>(text: &'t str, open: &'t str, close: char) -> impl Iterator<Item 
         .filter_map(move |rest| Some(rest.split_once(close)?.0))
 }
 
-/// GitHub's anchor of a heading: the letters, digits, hyphens and underscores of what is shown, in lower case; a space is a hyphen.
+/// GitHub's anchor of a heading: the letters, digits, hyphens and underscores of what is shown, in
+/// lower case; a space is a hyphen.
 fn anchor(heading: &str) -> String {
     let mut shown = heading.to_owned();
     for target in between(heading, "](", ')') {

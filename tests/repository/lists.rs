@@ -193,7 +193,8 @@ fn every_dependency_has_a_bounded_version() {
     for line in lines.filter(|line| line.contains(" = ")) {
         let (_, value) = line.split_once(" = ").unwrap();
         let version = value.split('"').nth(1).unwrap();
-        // `0` or `*` would take the next breaking release by itself; so would `>=` without an upper end.
+        // `0` or `*` would take the next breaking release by itself; so would `>=` without an upper
+        // end.
         let bounded = match version.split_once(", <") {
             Some((_, end)) => end.starts_with("0.") && version.starts_with(">=0."),
             None => {

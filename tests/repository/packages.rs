@@ -140,7 +140,8 @@ fn the_page_of_the_client_counts_packages_right() {
 
 #[test]
 fn packages_stay_few() {
-    // One of them is `base64ct`: Standard Webhooks' secrets and signatures are base64, and a secret is decoded in constant time.
+    // One of them is `base64ct`: Standard Webhooks' secrets and signatures are base64, and a secret
+    // is decoded in constant time.
     assert!(tree(&["--no-default-features"]).len() <= 32);
     assert!(tree(&[]).len() <= 54);
     assert!(tree(&["-p", "hookgate-cli"]).len() <= 112);
@@ -168,7 +169,8 @@ fn no_feature_but_its_own_brings_a_provider_of_crypto() {
     }
 }
 
-/// What `cargo run --example receiver -- --try` compiles in a fresh clone: the example's dependencies are those of all examples.
+/// What `cargo run --example receiver -- --try` compiles in a fresh clone: the example's
+/// dependencies are those of all examples.
 #[test]
 fn the_first_example_compiles_few_packages() {
     let packages = tree_of("normal,build,dev", &[]);
@@ -177,7 +179,8 @@ fn the_first_example_compiles_few_packages() {
     assert!(CONTRIBUTING.contains(&told), "{told}");
 }
 
-/// The packages that a test of this package compiles, dev-dependencies included, contain no other framework.
+/// The packages that a test of this package compiles, dev-dependencies included, contain no other
+/// framework.
 #[test]
 fn other_frameworks_stay_in_their_member() {
     let tree = ["tree", "--prefix=none", "--all-features"];
@@ -236,7 +239,8 @@ fn rust_version_is_that_of_the_neediest_dependency_or_newer() {
     }
 }
 
-/// cargo-binstall looks for the archive, its folder and the binary under the names that `scripts/dist` gives them.
+/// cargo-binstall looks for the archive, its folder and the binary under the names that
+/// `scripts/dist` gives them.
 #[test]
 fn binstall_finds_what_dist_makes() {
     let dist = include_str!("../../scripts/dist");

@@ -1,4 +1,5 @@
-//! The pages' `[dependencies]`: cargo resolves each as it is written, beside a checkout, and builds README's first program with them.
+//! The pages' `[dependencies]`: cargo resolves each as it is written, beside a checkout, and builds
+//! README's first program with them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +17,8 @@ struct Snippet {
     program: Option<String>,
 }
 
-/// All of them in README, `docs/` and the pages of the packages. `docs/upstream` is for the maintainers of others.
+/// All of them in README, `docs/` and the pages of the packages. `docs/upstream` is for the
+/// maintainers of others.
 fn snippets() -> Vec<Snippet> {
     let mut pages = vec![PathBuf::from("README.md")];
     let folders = crate::lists::crates().into_iter();
@@ -51,7 +53,8 @@ fn snippets_of(page: &Path) -> Vec<Snippet> {
     parts.map(snippet).collect()
 }
 
-/// A user's package with these lines. Beside it stands the checkout, under the name that the pages give it.
+/// A user's package with these lines. Beside it stands the checkout, under the name that the pages
+/// give it.
 struct Package(PathBuf);
 
 impl Package {
@@ -63,8 +66,8 @@ impl Package {
         if !checkout.exists() {
             std::os::unix::fs::symlink(fs::canonicalize(ROOT).unwrap(), checkout).unwrap();
         }
-        // The folder is inside the checkout, so the package says that it is none of its workspace. A page may name versions
-        // already that are not published yet.
+        // The folder is inside the checkout, so the package says that it is none of its workspace.
+        // A page may name versions already that are not published yet.
         let mut manifest = format!(
             "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{lines}\n[workspace]\n[patch.crates-io]\n\
              hookgate = {{ path = \"../hookgate\" }}\n"

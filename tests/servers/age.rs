@@ -1,4 +1,5 @@
-//! An inbox whose handler claims in its own transaction: one effect, however long an entry waits after its handler has committed.
+//! An inbox whose handler claims in its own transaction: one effect, however long an entry waits
+//! after its handler has committed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,7 +65,8 @@ impl Shop {
         postgres.inbox("orders").unwrap()
     }
 
-    /// Sets the time to so many seconds after the start, by both clocks; records whose retention has ended are deleted.
+    /// Sets the time to so many seconds after the start, by both clocks; records whose retention
+    /// has ended are deleted.
     async fn set(&self, seconds: u64) {
         self.skew.set(seconds as i64);
         self.clock
@@ -79,8 +81,8 @@ impl Shop {
         while forget(&client, 1_000).await.unwrap() == 1_000 {}
     }
 
-    /// Workers in a process of their own, as far as their end goes: with the runtime they are gone without a report. Where
-    /// `stops`, each handler commits, says so, and comes to no end.
+    /// Workers in a process of their own, as far as their end goes: with the runtime they are gone
+    /// without a report. Where `stops`, each handler commits, says so, and comes to no end.
     fn work(
         &self,
         inbox: &Inbox,
@@ -216,7 +218,8 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     let retried = inbox.retry(Selection::all().event_id("evt_dead")).await;
     assert_eq!(retried.unwrap(), 1);
     let (process, workers) = shop.work(&inbox, 30, None);
-    // An entry that never ran is run, however old it is. Done so late, its id is forgotten at once: the sender has long given up.
+    // An entry that never ran is run, however old it is. Done so late, its id is forgotten at once:
+    // the sender has long given up.
     shop.until_orders("evt_new", 1).await;
     for id in ["evt_died", "evt_dead"] {
         let error = until_state(&inbox, id, EntryState::Dead).await;

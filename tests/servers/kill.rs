@@ -1,8 +1,9 @@
-//! Kill loops: receivers and workers are SIGKILLed at random under load, or stand still for longer than their leases, and their
-//! servers are killed as well, while a sender keeps each event until it gets a 2xx. In the end no acknowledged event is lost, and
-//! each second run had a reason.
+//! Kill loops: receivers and workers are SIGKILLed at random under load, or stand still for longer
+//! than their leases, and their servers are killed as well, while a sender keeps each event until
+//! it gets a 2xx. In the end no acknowledged event is lost, and each second run had a reason.
 //!
-//! In `cargo test` each loop takes some seconds, with a new seed; a loop that fails prints it. On demand:
+//! In `cargo test` each loop takes some seconds, with a new seed; a loop that fails prints it. On
+//! demand:
 //!
 //! ```sh
 //! # So many kills a loop.
@@ -11,7 +12,8 @@
 //! HOOKGATE_SEED=4711 cargo test -p hookgate-tests --all-features --test servers kill::claims_on_redis -- --nocapture
 //! ```
 //!
-//! A seed repeats the random choices of the test, and not how the machine schedules it. `kill/record.md` holds a long run.
+//! A seed repeats the random choices of the test, and not how the machine schedules it.
+//! `kill/record.md` holds a long run.
 
 mod ledger;
 mod pause;
@@ -47,7 +49,8 @@ fn inbox_on_sqlite_in_two_processes() {
     topology(test, Engine::Sqlite, &[Role::Accepts, Role::Works]).run();
 }
 
-/// With libfaketime: the wall clock that both processes read is an hour ahead, or behind, and right again.
+/// With libfaketime: the wall clock that both processes read is an hour ahead, or behind, and right
+/// again.
 #[test]
 fn inbox_on_sqlite_while_the_clock_jumps() {
     let test = "kill::inbox_on_sqlite_while_the_clock_jumps";
@@ -128,7 +131,8 @@ fn effects_of(test: &'static str, scheme: Scheme) {
     topology.run();
 }
 
-/// The loops can fail: a sink that answers before the delivery is durable loses events, and the loop finds it.
+/// The loops can fail: a sink that answers before the delivery is durable loses events, and the
+/// loop finds it.
 #[test]
 fn a_sink_that_answers_too_early_is_found_out() {
     let test = "kill::a_sink_that_answers_too_early_is_found_out";

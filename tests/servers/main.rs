@@ -1,7 +1,8 @@
-//! What spans several stores or crates: each test starts the servers that it needs on free loopback ports, and stops them.
+//! What spans several stores or crates: each test starts the servers that it needs on free loopback
+//! ports, and stops them.
 //!
-//! Where a server's program is missing, its tests print that and are left out; `scripts/test` installs missing programs, and sets
-//! `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
+//! Where a server's program is missing, its tests print that and are left out; `scripts/test`
+//! installs missing programs, and sets `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

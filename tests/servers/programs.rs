@@ -1,4 +1,5 @@
-//! The programs of `tests/programs` that need servers, the examples by TLS, and the durable inbox across kills.
+//! The programs of `tests/programs` that need servers, the examples by TLS, and the durable inbox
+//! across kills.
 
 #[allow(dead_code)] // its `main` takes the servers from the environment
 #[path = "../programs/replicas.rs"]
@@ -111,7 +112,8 @@ fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {
     drop(held);
 }
 
-/// The URL is all that decides: no example has a line for servers without TLS, and another one for those with it.
+/// The URL is all that decides: no example has a line for servers without TLS, and another one for
+/// those with it.
 #[test]
 fn the_examples_speak_tls_where_their_url_asks_for_it() {
     let certificates = Certificates::new();

@@ -193,7 +193,8 @@ fn a_process_that_was_paused_changes_nothing_of_its_successors_result() {
         drop(successor);
 
         child.signal("CONT");
-        // The first worker finds that its lease is lost, is not cut off, and its success changes nothing.
+        // The first worker finds that its lease is lost, is not cut off, and its success changes
+        // nothing.
         effects.line("lost").await;
         std::fs::write(folder.path().join("go"), "").unwrap();
         effects.line("ended").await;

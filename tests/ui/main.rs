@@ -1,5 +1,6 @@
-//! Code that must not compile. The compiler's messages are compared too, so this runs with the compiler that they were taken from; the
-//! `compile_fail` examples in the documentation of `Verified` and `Event` hold for any.
+//! Code that must not compile. The compiler's messages are compared too, so this runs with the
+//! compiler that they were taken from; the `compile_fail` examples in the documentation of
+//! `Verified` and `Event` hold for any.
 
 #![allow(clippy::print_stdout)] // a test says why it compared nothing
 

@@ -1,4 +1,5 @@
-//! `hookgate api`: reads and changes what the service holds, and `hookgate rows`: what belongs to rows of a data model.
+//! `hookgate api`: reads and changes what the service holds, and `hookgate rows`: what belongs to
+//! rows of a data model.
 
 mod connect;
 mod object;
@@ -20,8 +21,9 @@ pub(crate) use rust_struct::run as run_rows;
 
 /// Read and change rows, data models, pages, blocks, workflows and stats through the service's API
 ///
-/// Rows are written and printed by the names of their properties. The API's address is in HOOKGATE_API_URL, or given as --url; the key is in
-/// HOOKGATE_API_KEY, or in another variable or a file. Rows may hold personal data: take care who can read the output.
+/// Rows are written and printed by the names of their properties. The API's address is in
+/// HOOKGATE_API_URL, or given as --url; the key is in HOOKGATE_API_KEY, or in another variable or a
+/// file. Rows may hold personal data: take care who can read the output.
 #[derive(clap::Args)]
 pub(crate) struct ApiArgs {
     #[command(subcommand)]

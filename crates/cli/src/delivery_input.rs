@@ -21,10 +21,12 @@ use crate::fault::{Class, Fault};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Delivery")]
 pub(crate) struct DeliveryArgs {
-    /// Read the headers from this file: a raw HTTP request, its head alone, or lines of `Name: value`. `-` is standard input
+    /// Read the headers from this file: a raw HTTP request, its head alone, or lines of
+    /// `Name: value`. `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
     headers: Option<PathBuf>,
-    /// Read the body from this file, byte for byte, in place of the one behind the headers. `-` is standard input
+    /// Read the body from this file, byte for byte, in place of the one behind the headers. `-` is
+    /// standard input
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
     body: Option<PathBuf>,
     /// Take the delivery from this log
@@ -36,7 +38,8 @@ pub(crate) struct DeliveryArgs {
     /// Which event of the log, by its id
     #[arg(long, value_name = "ID", requires = "log", conflicts_with = "line")]
     id: Option<String>,
-    /// When it was received: Unix seconds, or ISO 8601 with a zone [default: the log's time, else now]
+    /// When it was received: Unix seconds, or ISO 8601 with a zone [default: the log's time, else
+    /// now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<UnixSeconds>,
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Reads `500ms`, `30s`, `5min`, `48h` or `2d`. A number without a unit is ambiguous, so it is refused.
+/// Reads `500ms`, `30s`, `5min`, `48h` or `2d`. A number without a unit is ambiguous, so it is
+/// refused.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let digits = text
         .find(|char: char| !char.is_ascii_digit() && char != '.')
@@ -27,7 +28,8 @@ pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Reads a rate per second: at least one in eleven days, and at most as many as one thread can sign.
+/// Reads a rate per second: at least one in eleven days, and at most as many as one thread can
+/// sign.
 pub(crate) fn per_second(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (0.000_001..=100_000.0).contains(&rate) => Ok(rate),

@@ -31,11 +31,14 @@ const RECEIVER: (&str, &str) = (
     "whsec_made_up_for_local_tries",
 );
 
-/// Run the whole service on this machine: its API, its signed webhooks with retries, and a page to change rows on
+/// Run the whole service on this machine: its API, its signed webhooks with retries, and a page to
+/// change rows on
 ///
-/// The API is at /api/v1, the page at /, the control API at /_emulator. Without --seed the workspace is a sample of orders, with the keys
-/// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver -- --try`. Its secret is
-/// that of WEBHOOK_SECRET. Without that variable it is a published one, which begins with whsec_made_up_.
+/// The API is at /api/v1, the page at /, the control API at /_emulator. Without --seed the
+/// workspace is a sample of orders, with the keys tk_test_read, tk_test_write and tk_test_admin,
+/// and a subscription for the receiver of `cargo run --example receiver -- --try`. Its secret is
+/// that of WEBHOOK_SECRET. Without that variable it is a published one, which begins with
+/// whsec_made_up_.
 #[derive(clap::Args)]
 pub(crate) struct EmulateArgs {
     /// The address to listen on. Port 0 takes a free one
@@ -44,27 +47,32 @@ pub(crate) struct EmulateArgs {
     /// Begin with the workspace of this file, JSON in the form of docs/emulator.md
     #[arg(long, value_name = "FILE")]
     seed: Option<PathBuf>,
-    /// Deliver the webhooks of the sample workspace to this URL [default: http://127.0.0.1:8787/webhooks]
+    /// Deliver the webhooks of the sample workspace to this URL [default:
+    /// http://127.0.0.1:8787/webhooks]
     #[arg(long, value_name = "URL", conflicts_with = "seed")]
     to: Option<String>,
-    /// Decide what the specification leaves open, such as rateLimit=off. May be given several times; GET /_emulator/switches lists all
+    /// Decide what the specification leaves open, such as rateLimit=off. May be given several
+    /// times; GET /_emulator/switches lists all
     #[arg(long, value_name = "SWITCH=VALUE", value_parser = pair)]
     switch: Vec<(String, String)>,
-    /// Switch a fault on from the start: for the first N deliveries or requests, or with seed:N for the cases that the number selects. May be
-    /// given several times; GET /_emulator/faults/table lists all
+    /// Switch a fault on from the start: for the first N deliveries or requests, or with seed:N for
+    /// the cases that the number selects. May be given several times; GET /_emulator/faults/table
+    /// lists all
     #[arg(long, value_name = "FAULT=N", value_parser = fault)]
     fault: Vec<(String, Drawn)>,
     /// Make ids from this number. The same number and the same requests make the same ids
     #[arg(long, value_name = "N", default_value_t = 1)]
     ids: u64,
-    /// Keep the state in this file: restored at the start where it exists, written at the end. It holds secrets
+    /// Keep the state in this file: restored at the start where it exists, written at the end. It
+    /// holds secrets
     #[arg(long, value_name = "FILE", conflicts_with = "seed")]
     state: Option<PathBuf>,
-    /// Listen on an address that other machines reach. Control API and page then ask for a token, which is printed, or taken from
-    /// HOOKGATE_EMULATOR_TOKEN
+    /// Listen on an address that other machines reach. Control API and page then ask for a token,
+    /// which is printed, or taken from HOOKGATE_EMULATOR_TOKEN
     #[arg(long)]
     expose: bool,
-    /// Answer requests with this name in the header Host, beside localhost and the address itself. May be given several times
+    /// Answer requests with this name in the header Host, beside localhost and the address itself.
+    /// May be given several times
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
     /// Deliver to any host, over https too. Without it, deliveries go to this machine alone
@@ -192,8 +200,8 @@ fn refused(error: &StartError) -> Fault {
     Fault::caused_by(class, "the emulator can't start", error).advise(advice)
 }
 
-/// Waits for SIGTERM, by which a supervisor ends a program. It counts from this call on, before the future is awaited: a supervisor may
-/// send it as soon as the first line is printed.
+/// Waits for SIGTERM, by which a supervisor ends a program. It counts from this call on, before the
+/// future is awaited: a supervisor may send it as soon as the first line is printed.
 fn terminated() -> impl Future<Output = ()> {
     #[cfg(unix)]
     let signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
@@ -222,7 +230,8 @@ fn seed(args: &EmulateArgs, own_secret: Option<&str>) -> Result<Seed, Fault> {
     })
 }
 
-/// Returns the secret of WEBHOOK_SECRET, which a receiver beside the emulator reads too, if it is set.
+/// Returns the secret of WEBHOOK_SECRET, which a receiver beside the emulator reads too, if it is
+/// set.
 fn own_secret() -> Result<Option<String>, Fault> {
     let Some(text) = std::env::var_os(SECRET) else {
         return Ok(None);
@@ -252,7 +261,8 @@ async fn address(args: &EmulateArgs) -> Result<SocketAddr, Fault> {
     Ok(address)
 }
 
-/// Returns the token of the environment, or a new one. The hasher's keys come from the system's random numbers.
+/// Returns the token of the environment, or a new one. The hasher's keys come from the system's
+/// random numbers.
 fn token() -> String {
     let given = std::env::var(TOKEN).unwrap_or_default();
     let is_sendable = |char: char| char.is_ascii_alphanumeric() || "-_.~".contains(char);
@@ -267,8 +277,8 @@ fn token() -> String {
     format!("{:016x}{:016x}", part(), part())
 }
 
-/// Keys and secret of the sample, which delivers to this URL, are made up, and known to all. Those of a seed, a state or the environment are
-/// not printed.
+/// Keys and secret of the sample, which delivers to this URL, are made up, and known to all. Those
+/// of a seed, a state or the environment are not printed.
 fn tell(
     emulator: &Emulator,
     token: Option<&str>,
@@ -343,7 +353,8 @@ fn keep(emulator: &Emulator, path: &Path) -> Result<(), Fault> {
     })
 }
 
-/// The file holds secrets: only its owner may read it. One that is left there, or a link to another, is not written to.
+/// The file holds secrets: only its owner may read it. One that is left there, or a link to
+/// another, is not written to.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -10,7 +10,8 @@ pub(crate) fn is_of_type(wanted: &str, event_type: &str) -> bool {
     }
 }
 
-/// Checks that the text is an event type of the service, or the beginning of one with a star behind it.
+/// Checks that the text is an event type of the service, or the beginning of one with a star behind
+/// it.
 ///
 /// # Errors
 /// The text fits no type. The sentence names the nearest type, or all types.
@@ -37,7 +38,8 @@ pub(crate) fn known(wanted: &str) -> Result<(), String> {
     })
 }
 
-/// Whether the typed text is a known type but for two letters: left out, too many, wrong, or in another order.
+/// Whether the typed text is a known type but for two letters: left out, too many, wrong, or in
+/// another order.
 pub(crate) fn is_near(known: &str, typed: &str) -> bool {
     // The distance of Levenshtein, row by row.
     let mut row: Vec<usize> = (0..=known.len()).collect();

@@ -18,9 +18,11 @@ use crate::verify::{ErrorOutput, WindowArgs};
 
 /// Say why a delivery is refused, and how to fix it.
 ///
-/// Tries the known mistakes about secret, body, signed time, headers and clock one by one, and one of the body with one of the
-/// secret, until the signature is right, and runs a receiver's checks of method, type, encoding and event. Secrets are taken as
-/// they are configured, also invalid ones. This is a diagnosis: no right signature is ever printed. The exit code is 0 where the delivery is authentic, 1 where it is not.
+/// Tries the known mistakes about secret, body, signed time, headers and clock one by one, and one
+/// of the body with one of the secret, until the signature is right, and runs a receiver's checks
+/// of method, type, encoding and event. Secrets are taken as they are configured, also invalid
+/// ones. This is a diagnosis: no right signature is ever printed. The exit code is 0 where the
+/// delivery is authentic, 1 where it is not.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
@@ -29,8 +31,9 @@ pub(crate) struct ExplainArgs {
     window: WindowArgs,
     #[command(flatten)]
     scheme: SchemeArgs,
-    /// A secret that the receiver does not use and the delivery may have been signed with: a retired one, another subscription's.
-    /// From this environment variable; may be given several times
+    /// A secret that the receiver does not use and the delivery may have been signed with: a
+    /// retired one, another subscription's. From this environment variable; may be given several
+    /// times
     #[arg(long, value_name = "VARIABLE", help_heading = "Secret")]
     other_env: Vec<String>,
     /// The same from a file

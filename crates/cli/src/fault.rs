@@ -124,7 +124,8 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Prints a warning: no fault, but the user should know it. It goes to standard error, as faults do.
+/// Prints a warning: no fault, but the user should know it. It goes to standard error, as faults
+/// do.
 pub(crate) fn warn(message: &str, advice: &str) {
     // A message that can't be written is not worth a panic.
     let _ = say("warning", "hookgate: warning: ", message, Some(advice));
@@ -135,7 +136,8 @@ pub(crate) fn note(message: &str) {
     let _ = say("note", "note: ", message, None);
 }
 
-/// A message may hold paths, names and answers of the other side, so no part of it reaches a terminal unescaped.
+/// A message may hold paths, names and answers of the other side, so no part of it reaches a
+/// terminal unescaped.
 fn say(kind: &str, before: &str, message: &str, advice: Option<&str>) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let (message, advice) = (without_secrets(message), advice.map(without_secrets));
@@ -150,7 +152,8 @@ fn say(kind: &str, before: &str, message: &str, advice: Option<&str>) -> io::Res
     stderr.write_all(text.as_bytes())
 }
 
-/// A user easily passes a secret in place of the name of its variable or file, or as another argument.
+/// A user easily passes a secret in place of the name of its variable or file, or as another
+/// argument.
 pub(crate) fn without_secrets(text: &str) -> String {
     const PREFIX: &str = "whsec_";
     let mut parts = text.split(PREFIX);

@@ -23,14 +23,17 @@ use crate::fault::{Class, Fault, chain};
 const LONGEST_ANSWER: usize = 16 << 20;
 /// The time limit for an answer, where nothing else is set: far longer than the service's.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The time limit for a connection, within the limit above. A host that drops unwanted packets never answers.
+/// The time limit for a connection, within the limit above. A host that drops unwanted packets
+/// never answers.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// A client whose clones share their connections. Follows no redirect, as the service's sender does not.
+/// A client whose clones share their connections. Follows no redirect, as the service's sender does
+/// not.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
     plain: Client<HttpConnector, Full<Bytes>>,
-    /// Made when it is first needed: a system without certificates can still use http, and reading them takes time.
+    /// Made when it is first needed: a system without certificates can still use http, and reading
+    /// them takes time.
     secure: Arc<OnceLock<Result<SecureClient, Arc<io::Error>>>>,
     timeout: Duration,
 }

@@ -17,10 +17,12 @@ use crate::fault::Fault;
 use crate::out::Out;
 use place::InboxArg;
 
-/// Look into a durable inbox while it is in use, and repair stuck entries: list, show, retry, dead-letter, purge, erase, stats.
+/// Look into a durable inbox while it is in use, and repair stuck entries: list, show, retry,
+/// dead-letter, purge, erase, stats.
 ///
-/// The inbox is a file of SQLite (`--db`), or a table of PostgreSQL, whose URL comes from the environment or a file and never
-/// from an argument. Bodies hold names and e-mail addresses: take care who can read the output.
+/// The inbox is a file of SQLite (`--db`), or a table of PostgreSQL, whose URL comes from the
+/// environment or a file and never from an argument. Bodies hold names and e-mail addresses: take
+/// care who can read the output.
 #[derive(clap::Args)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]

@@ -15,14 +15,15 @@ use crate::fault::{Class, Fault, INTERRUPTED};
 /// Whether some code of this program waits for Ctrl-C and ends the command itself.
 static AWAITED: AtomicBool = AtomicBool::new(false);
 
-/// Runs an async command to its end, or until Ctrl-C. On Ctrl-C the command's future is dropped where it waits, so that its
-/// destructors can clean up, and the program ends with 130. The program does not wait for work that the command left on blocking
-/// threads.
+/// Runs an async command to its end, or until Ctrl-C. On Ctrl-C the command's future is dropped
+/// where it waits, so that its destructors can clean up, and the program ends with 130. The program
+/// does not wait for work that the command left on blocking threads.
 pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     block_on_until_done(async { or_interrupted(command).await? })
 }
 
-/// The same for a command that handles Ctrl-C itself, with [`or_interrupted`], since it prints a result afterwards.
+/// The same for a command that handles Ctrl-C itself, with [`or_interrupted`], since it prints a
+/// result afterwards.
 pub(crate) fn block_on_until_done<T>(
     command: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
@@ -47,8 +48,9 @@ pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fa
     }
 }
 
-/// Calls a function that must clean up by itself when it is interrupted, such as a prompt that has switched the terminal's echo
-/// off. During the call Ctrl-C does not end the process. Afterwards it does again.
+/// Calls a function that must clean up by itself when it is interrupted, such as a prompt that has
+/// switched the terminal's echo off. During the call Ctrl-C does not end the process. Afterwards it
+/// does again.
 pub(crate) fn defer_interrupt<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
     let awaited_before = AWAITED.swap(true, Ordering::SeqCst);
     let watching = watch();
@@ -57,8 +59,8 @@ pub(crate) fn defer_interrupt<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
     watching.map(|()| answer)
 }
 
-/// Takes Ctrl-C over. The system's default behaviour can't be restored, so this ends the process in its place, where no other
-/// code does.
+/// Takes Ctrl-C over. The system's default behaviour can't be restored, so this ends the process in
+/// its place, where no other code does.
 fn watch() -> Result<(), Fault> {
     let runtime = Builder::new_current_thread()
         .enable_io()
@@ -104,7 +106,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Handles these signals, so that they end nothing by themselves. Must be called within a runtime.
+    /// Handles these signals, so that they end nothing by themselves. Must be called within a
+    /// runtime.
     #[cfg(unix)]
     pub(crate) fn listen() -> Result<Self, Fault> {
         let listen = |kind| {

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use crate::fault::{Class, Fault};
 
-/// The arguments of a command that was left out, its options and `--help` included. Nothing reads them.
+/// The arguments of a command that was left out, its options and `--help` included. Nothing reads
+/// them.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct LeftOut {

@@ -48,31 +48,35 @@ pub(crate) struct Listen {
     /// The path that deliveries are taken at
     #[arg(long, value_name = "PATH", default_value = "/webhooks", value_parser = path)]
     path: String,
-    /// Pass verified deliveries on to this URL, byte for byte, and answer as it answers; 502 if it can't be reached
+    /// Pass verified deliveries on to this URL, byte for byte, and answer as it answers; 502 if it
+    /// can't be reached
     #[arg(long, value_name = "URL", conflicts_with = "status")]
     forward: Option<String>,
-    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after
-    /// 4.5 s; a later answer still counts
+    /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender
+    /// is answered 503 after 4.5 s; a later answer still counts
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = answer_limit)]
     forward_timeout: Duration,
-    /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
+    /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It
+    /// holds whole bodies
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
-    /// Set this header on each request that is passed on; it replaces a received header of that name. May be given several times
+    /// Set this header on each request that is passed on; it replaces a received header of that
+    /// name. May be given several times
     #[arg(long, value_name = "NAME: VALUE", requires = "forward", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
-    /// The types of events that are handled: row.created,row.deleted, or row.*. Others are answered 204, neither passed on nor
-    /// shown, and counted
+    /// The types of events that are handled: row.created,row.deleted, or row.*. Others are answered
+    /// 204, neither passed on nor shown, and counted
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = event_type)]
     events: Vec<String>,
-    /// Print only deliveries with these words: "a phrase", type:row., outcome:refused, or a field of the body,
-    /// data.properties.Customer:"Ada"
+    /// Print only deliveries with these words: "a phrase", type:row., outcome:refused, or a field
+    /// of the body, data.properties.Customer:"Ada"
     #[arg(long, value_name = "WORDS", default_value = "")]
     filter: String,
     /// The status that answers verified deliveries [default: 204, or 200 with --body]
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<StatusCode>,
-    /// The body that answers verified deliveries: application/json where it is JSON, text/plain where it is not
+    /// The body that answers verified deliveries: application/json where it is JSON, text/plain
+    /// where it is not
     #[arg(
         long,
         value_name = "TEXT",
@@ -80,8 +84,8 @@ pub(crate) struct Listen {
         conflicts_with = "forward"
     )]
     body: String,
-    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as
-    /// handled at its end
+    /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and
+    /// the delivery still counts as handled at its end
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     delay: Duration,
     /// Answer 500 to this many runs before the first that succeeds
@@ -93,7 +97,8 @@ pub(crate) struct Listen {
     /// The most deliveries that the page keeps; and no more than 64 MiB of them
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     keep: usize,
-    /// Show the deliveries on a page in the browser too, at this address of this machine; without one, at a free port
+    /// Show the deliveries on a page in the browser too, at this address of this machine; without
+    /// one, at a free port
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = host_and_port)]
     page: Option<String>,
     #[command(flatten)]
@@ -140,7 +145,8 @@ fn status(text: &str) -> Result<StatusCode, String> {
 const TO_END: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
-    // Tasks that still run at the end, such as a request to a server that hangs, are not waited for.
+    // Tasks that still run at the end, such as a request to a server that hangs, are not waited
+    // for.
     block_on_until_done(listen(args, out))
 }
 
@@ -283,8 +289,8 @@ impl Listen {
     }
 }
 
-/// Returns an explainer with the secrets as they are configured, since the configuration may be wrong. `None` if the secret was typed:
-/// the user is not asked for it a second time.
+/// Returns an explainer with the secrets as they are configured, since the configuration may be
+/// wrong. `None` if the secret was typed: the user is not asked for it a second time.
 fn explainer(secrets: &SecretArgs) -> Result<Option<Explainer>, Fault> {
     if secrets.given().is_empty() {
         return Ok(None);
@@ -323,8 +329,8 @@ async fn bind(address: &str) -> Result<TcpListener, Fault> {
     bound.map_err(|error| cannot_listen(&message, FREE, &error))
 }
 
-/// Returns an error if `forward` is this receiver: each delivery would arrive here again while its event is being handled, and would
-/// be answered 503 in the end.
+/// Returns an error if `forward` is this receiver: each delivery would arrive here again while its
+/// event is being handled, and would be answered 503 in the end.
 fn refuse_a_circle(forward: &Uri, address: SocketAddr) -> Result<(), Fault> {
     let of_scheme = match forward.scheme_str() {
         Some("https") => 443,

@@ -12,8 +12,9 @@ pub(crate) use show::camel_case;
 
 /// Look into a delivery log: list, show, curl.
 ///
-/// LOG is a file that a receiver has recorded, or `-` for standard input. Deliveries are named by the number of their line or
-/// by their event's id. Bodies hold names and e-mail addresses: take care who can read the output.
+/// LOG is a file that a receiver has recorded, or `-` for standard input. Deliveries are named by
+/// the number of their line or by their event's id. Bodies hold names and e-mail addresses: take
+/// care who can read the output.
 #[derive(clap::Args)]
 pub(crate) struct LogArgs {
     #[command(subcommand)]

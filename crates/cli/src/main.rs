@@ -228,8 +228,8 @@ fn not_a_command(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Prints clap's message as clap does, in colour. But the arguments that it repeats may hold anything, a secret in the wrong
-/// place included.
+/// Prints clap's message as clap does, in colour. But the arguments that it repeats may hold
+/// anything, a secret in the wrong place included.
 fn print(error: &clap::Error) -> io::Result<()> {
     let asks_for_json = |argument: std::ffi::OsString| match argument.to_str() {
         Some(text) => without_secrets(&printable(text)) != text,

@@ -1,6 +1,7 @@
 //! A panic: a bug of this program, reported in a few lines.
 //!
-//! The message of the panic is not shown. It is made for developers, and may quote any data: a header, a body, a secret.
+//! The message of the panic is not shown. It is made for developers, and may quote any data: a
+//! header, a body, a secret.
 
 use std::io::Write as _;
 use std::panic::{self, PanicHookInfo};

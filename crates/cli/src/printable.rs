@@ -1,10 +1,11 @@
-//! Text from others, made printable for a terminal: no part of it can move the cursor, change a colour, set a title, reach the
-//! clipboard or change the direction of writing.
+//! Text from others, made printable for a terminal: no part of it can move the cursor, change a
+//! colour, set a title, reach the clipboard or change the direction of writing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with every character escaped that a terminal acts on or that can't be seen: controls, and those that only format.
+/// The text with every character escaped that a terminal acts on or that can't be seen: controls,
+/// and those that only format.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(acts_on_terminal) {
         return Cow::Borrowed(text);
@@ -25,7 +26,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The text, or its beginning and a mark where it continues. The longest text that is shown whole is the id of an event.
+/// The text, or its beginning and a mark where it continues. The longest text that is shown whole
+/// is the id of an event.
 pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 256;
     match text.char_indices().nth(LONGEST) {
@@ -34,8 +36,8 @@ pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// One row of a table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
-/// have to copy.
+/// One row of a table. A cell that is longer than its column moves the rest to the right: no text
+/// is cut off that a user may have to copy.
 pub(crate) fn table_row<const N: usize>(cells: &[&str; N], widths: [usize; N]) -> String {
     let mut row = String::new();
     for (cell, width) in cells.iter().zip(widths) {
@@ -63,8 +65,8 @@ pub(crate) fn printable_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The same for JSON in one line. The JSON keeps its meaning: harmful characters that are not escaped in it stand in strings
-/// only.
+/// The same for JSON in one line. The JSON keeps its meaning: harmful characters that are not
+/// escaped in it stand in strings only.
 pub(crate) fn printable_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(acts_on_terminal) {
         return Cow::Borrowed(json);
@@ -82,8 +84,8 @@ pub(crate) fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal would act on these bytes, or show something else in their place. Line breaks and tabs are part of normal
-/// text.
+/// Whether a terminal would act on these bytes, or show something else in their place. Line breaks
+/// and tabs are part of normal text.
 pub(crate) fn has_control_characters(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(text) => text
@@ -94,7 +96,8 @@ pub(crate) fn has_control_characters(bytes: &[u8]) -> bool {
     }
 }
 
-/// Control characters, and those that Unicode calls format characters: joiners, marks of direction, tags, and line separators.
+/// Control characters, and those that Unicode calls format characters: joiners, marks of direction,
+/// tags, and line separators.
 fn acts_on_terminal(char: char) -> bool {
     char.is_control()
         || matches!(char,
@@ -113,12 +116,14 @@ pub(crate) fn short_reason(reason: &str) -> &str {
     short
 }
 
-/// The note about a refused delivery, after its reason. The id comes from a header that is not signed.
+/// The note about a refused delivery, after its reason. The id comes from a header that is not
+/// signed.
 pub(crate) fn claimed_subscription(id: &str) -> String {
     format!(" (claimed subscription, unproven: {id})")
 }
 
-/// The beginning and the text, with further lines where it is wider than this, each below the beginning of the text.
+/// The beginning and the text, with further lines where it is wider than this, each below the
+/// beginning of the text.
 pub(crate) fn hanging(begin: &str, text: &str, columns: usize) -> String {
     let indent = begin.chars().count();
     // A terminal that has no room for it breaks the lines itself.

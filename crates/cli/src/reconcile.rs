@@ -27,11 +27,13 @@ use crate::printable::printable;
 
 /// Find the rows of a data model that changed without a handled event, deletions too
 ///
-/// Compares the rows that the service lists with a mirror: a SQLite file that a program feeds with the events that it has handled. Nothing is
-/// changed, neither the rows nor the mirror. Creations and updates are found in the second pass, deletions in the third. Half of the
-/// request rate is taken at most. Rows may hold personal data: take care who can read the output.
+/// Compares the rows that the service lists with a mirror: a SQLite file that a program feeds with
+/// the events that it has handled. Nothing is changed, neither the rows nor the mirror. Creations
+/// and updates are found in the second pass, deletions in the third. Half of the request rate is
+/// taken at most. Rows may hold personal data: take care who can read the output.
 ///
-/// Without a mirror nothing is known of the time before: the rows are taken as they are at the beginning, and later changes are found.
+/// Without a mirror nothing is known of the time before: the rows are taken as they are at the
+/// beginning, and later changes are found.
 #[derive(clap::Args)]
 pub(crate) struct ReconcileArgs {
     /// The data model of the rows
@@ -46,8 +48,9 @@ pub(crate) struct ReconcileArgs {
     /// Wait so long before each further pass, as in 10m: the event of a change may be under way
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     pause: Duration,
-    /// Accept at most this percentage of the rows as changed, and as many as deleted; if more differ, they are reported as
-    /// unresolved. Raise it after an outage, when that many may really have changed
+    /// Accept at most this percentage of the rows as changed, and as many as deleted; if more
+    /// differ, they are reported as unresolved. Raise it after an outage, when that many may really
+    /// have changed
     #[arg(long, value_name = "PERCENT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=100))]
     guard_percent: u64,
     #[command(flatten)]

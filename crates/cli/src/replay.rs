@@ -36,11 +36,14 @@ use crate::secrets::{SchemeArgs, SecretArgs};
 
 /// Send a delivery log to a URL again, and compare the answers with the log's
 ///
-/// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as
-/// not authentic go out as they came. A delivery whose body was not recorded is skipped, and counted. An answer is not a commit: the effect in a receiver can only be seen in a test, with
-/// `hookgate_testing::Replay`. The log is read as it is sent, so its length does not matter.
+/// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that
+/// the log says were refused as not authentic go out as they came. A delivery whose body was not
+/// recorded is skipped, and counted. An answer is not a commit: the effect in a receiver can only
+/// be seen in a test, with `hookgate_testing::Replay`. The log is read as it is sent, so its length
+/// does not matter.
 ///
-/// Exit code 1 where one was answered neither 2xx nor as the log says. Ctrl-C ends it with the answers so far, and 130.
+/// Exit code 1 where one was answered neither 2xx nor as the log says. Ctrl-C ends it with the
+/// answers so far, and 130.
 #[derive(clap::Args)]
 pub(crate) struct ReplayArgs {
     /// The log: one delivery a line, as JSON. `-` reads standard input
@@ -48,7 +51,8 @@ pub(crate) struct ReplayArgs {
     /// Where to send them
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Send them with their recorded signatures, and no secret. A delivery older than the receiver's window is refused
+    /// Send them with their recorded signatures, and no secret. A delivery older than the
+    /// receiver's window is refused
     #[arg(long)]
     raw: bool,
     /// Send this many copies after each delivery, 1000 at most
@@ -86,7 +90,8 @@ struct Wanted {
     /// Only the delivery at this line, counted from 1. May be given several times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Which deliveries")]
     line: Vec<u64>,
-    /// Only deliveries that came to this outcome, or were answered with this status. May be given several times
+    /// Only deliveries that came to this outcome, or were answered with this status. May be given
+    /// several times
     #[arg(long, value_name = "OUTCOME", help_heading = "Which deliveries")]
     outcome: Vec<String>,
 }
@@ -412,7 +417,8 @@ fn is_as_logged(answered: &Answered) -> bool {
         || (answered.status.is_some() && answered.status == answered.logged_status)
 }
 
-/// Delivers to one URL, whatever the recorded path of a delivery. Keeps the first failure, for the advice.
+/// Delivers to one URL, whatever the recorded path of a delivery. Keeps the first failure, for the
+/// advice.
 #[derive(Clone)]
 struct UrlTransport {
     client: HttpClient,
@@ -515,7 +521,8 @@ fn print_summary(summary: &Summary, differing: usize, out: &mut Out) -> Result<(
 /// The most often that the bar is drawn in a second.
 const DRAWN_PER_SECOND: u8 = 10;
 
-/// Shows on standard error how much of the log is read, and only where that is a terminal. Standard input has no length.
+/// Shows on standard error how much of the log is read, and only where that is a terminal. Standard
+/// input has no length.
 fn progress(args: &ReplayArgs, out: &Out) -> ProgressBar {
     if out.is_json() {
         return ProgressBar::hidden();

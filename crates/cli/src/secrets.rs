@@ -1,4 +1,5 @@
-//! Secrets: from the environment, a file or a prompt; never from an argument, which the list of processes shows.
+//! Secrets: from the environment, a file or a prompt; never from an argument, which the list of
+//! processes shows.
 
 use std::error::Error;
 use std::io::{self, IsTerminal};
@@ -14,17 +15,17 @@ use crate::interrupt;
 
 pub(crate) const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 
-/// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is
-/// not set.
+/// Where the subscription's secret comes from. Asked for at the terminal where neither option is
+/// given and WEBHOOK_SECRET is not set.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Secret")]
 pub(crate) struct SecretArgs {
-    /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four
-    /// secrets are one ring of keys
+    /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given
+    /// several times: up to four secrets are one ring of keys
     #[arg(long, value_name = "VARIABLE")]
     secret_env: Vec<String>,
-    /// Read the secret from this file, 4096 bytes at most, whose line break at the end is not part of it. May be given several
-    /// times, and beside --secret-env
+    /// Read the secret from this file, 4096 bytes at most, whose line break at the end is not part
+    /// of it. May be given several times, and beside --secret-env
     #[arg(long, value_name = "PATH")]
     secret_file: Vec<PathBuf>,
     /// Take a secret that does not begin with `whsec_`
@@ -36,7 +37,8 @@ pub(crate) struct SecretArgs {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Scheme")]
 pub(crate) struct SchemeArgs {
-    /// How the sender signs: workspace, standard-webhooks, stripe, github. With github, --any-secret takes the secret that you have chosen
+    /// How the sender signs: workspace, standard-webhooks, stripe, github. With github, --any-secret
+    /// takes the secret that you have chosen
     #[arg(long, value_name = "NAME", default_value = "workspace", value_parser = scheme)]
     pub(crate) scheme: Scheme,
 }
@@ -87,8 +89,9 @@ impl SchemeArgs {
 pub(crate) type Given = (String, Result<Secret, ConfigError>);
 
 impl SecretArgs {
-    /// Every secret that variables and files give, as a receiver reads them, so without the published ones, with a name for each: the
-    /// variable or the path. None where neither option is given and WEBHOOK_SECRET is not set.
+    /// Every secret that variables and files give, as a receiver reads them, so without the
+    /// published ones, with a name for each: the variable or the path. None where neither option is
+    /// given and WEBHOOK_SECRET is not set.
     pub(crate) fn given(&self) -> Vec<Given> {
         let of_variable = |name: &str| {
             if self.any_secret {
@@ -118,8 +121,8 @@ impl SecretArgs {
         given
     }
 
-    /// Every secret, with a name for each. Asks at the terminal where none is given. Published ones too: the command is used with
-    /// receivers that are tried out.
+    /// Every secret, with a name for each. Asks at the terminal where none is given. Published ones
+    /// too: the command is used with receivers that are tried out.
     pub(crate) fn named(&self) -> Result<Vec<(String, Secret)>, Fault> {
         let given = self.given();
         if given.is_empty() {
@@ -134,7 +137,8 @@ impl SecretArgs {
             .collect()
     }
 
-    /// Every secret as it is configured, also an invalid one, with a name for each. Asks at the terminal where none is given.
+    /// Every secret as it is configured, also an invalid one, with a name for each. Asks at the
+    /// terminal where none is given.
     pub(crate) fn as_configured(&self) -> Result<Vec<Configured>, Fault> {
         let mut found = configured(&self.secret_env, &self.secret_file)?;
         if found.is_empty() {
@@ -307,7 +311,8 @@ fn refused(error: &ConfigError) -> Fault {
     Fault::new(Class::Secret, format!("{what}: {}", reason(error))).advise(advice(error.kind()))
 }
 
-/// The reason why a secret is refused. The library adds the function that takes another form; the command has an option.
+/// The reason why a secret is refused. The library adds the function that takes another form; the
+/// command has an option.
 pub(crate) fn reason(error: &ConfigError) -> String {
     let reason = chain(error);
     let shown = reason.split(" (Secret::").next();
@@ -393,7 +398,8 @@ mod tests {
         exit(args.first().map_or_else(|fault| fault.code().into(), |_| 0));
     }
 
-    /// The text on the terminal after these keys were typed, including the state in which the terminal was left.
+    /// The text on the terminal after these keys were typed, including the state in which the
+    /// terminal was left.
     fn typed(keys: &str) -> Option<String> {
         let itself = std::env::current_exe().ok()?;
         let asked = format!(

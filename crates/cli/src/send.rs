@@ -31,17 +31,19 @@ use crate::{durations, interrupt};
 
 /// Sign a sample event and deliver it, as the service would.
 ///
-/// The exit code is 0 where every delivery was answered 2xx, as the service asks for, and 1 where one was not.
+/// The exit code is 0 where every delivery was answered 2xx, as the service asks for, and 1 where
+/// one was not.
 #[derive(clap::Args)]
 pub(crate) struct SendArgs {
-    /// The event's type: row.created, row.updated, row.deleted, page.created, page.updated, page.deleted, member.invited,
-    /// member.removed, or any other text.
+    /// The event's type: row.created, row.updated, row.deleted, page.created, page.updated,
+    /// page.deleted, member.invited, member.removed, or any other text.
     event_type: Option<String>,
     /// Where to: the subscription's URL.
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Set a place of the event: --set data.properties.Total=12.50. The value is JSON where it is JSON, and text otherwise; a
-    /// place that does not exist is made; `\.` is a dot inside a name. Repeatable.
+    /// Set a place of the event: --set data.properties.Total=12.50. The value is JSON where it is
+    /// JSON, and text otherwise; a place that does not exist is made; `\.` is a dot inside a name.
+    /// Repeatable.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// Send the body in this file, byte for byte, or the standard input (-).
@@ -64,10 +66,12 @@ pub(crate) struct SendArgs {
     subscription: String,
     #[command(flatten)]
     scheme: SchemeArgs,
-    /// Send this header, in place of the service's own of that name. Repeatable; a name given twice is sent twice.
+    /// Send this header, in place of the service's own of that name. Repeatable; a name given twice
+    /// is sent twice.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
-    /// Send nothing: print the request, signature included, as it would go over the wire or as a curl command.
+    /// Send nothing: print the request, signature included, as it would go over the wire or as a
+    /// curl command.
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "http")]
     dry_run: Option<Form>,
     #[command(flatten)]

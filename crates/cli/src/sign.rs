@@ -18,7 +18,8 @@ use crate::send::named;
 
 /// Print the headers for a body, signed as the service signs.
 ///
-/// A reader of these headers can deliver: keep them out of logs. They are fresh for 300 seconds after the time in their timestamp.
+/// A reader of these headers can deliver: keep them out of logs. They are fresh for 300 seconds
+/// after the time in their timestamp.
 #[derive(clap::Args)]
 pub(crate) struct SignArgs {
     /// The body, byte for byte, a line break at its end included. `-` is standard input
@@ -30,7 +31,8 @@ pub(crate) struct SignArgs {
     /// Name this subscription in X-Service-Webhook-Id, or in what another scheme has in its place
     #[arg(long, value_name = "ID")]
     subscription: Option<String>,
-    /// The event's id, for a scheme that signs it in a header [default: the body's id, or one made of the body]
+    /// The event's id, for a scheme that signs it in a header [default: the body's id, or one made
+    /// of the body]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]

@@ -28,17 +28,18 @@ use crate::printable::printable;
 use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
 
-/// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed
-/// through its retries.
+/// Deliver a stream of events as the service does: rows are created, changed and deleted, and a
+/// failed delivery is followed through its retries.
 ///
-/// It ends when every event is delivered or discarded, and its exit code is 1 where one was discarded. On Ctrl-C it prints the
-/// state of each so far.
+/// It ends when every event is delivered or discarded, and its exit code is 1 where one was
+/// discarded. On Ctrl-C it prints the state of each so far.
 #[derive(clap::Args)]
 pub(crate) struct SimulateArgs {
     /// Where to: the subscription's URL
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Stop making events after this many. 20 where neither this nor --duration nor --body-file is given
+    /// Stop making events after this many. 20 where neither this nor --duration nor --body-file is
+    /// given
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Stop making events after so long: 30s, 5min, 48h
@@ -47,21 +48,25 @@ pub(crate) struct SimulateArgs {
     /// So many events a second, in real time; 0.1 is one in ten seconds
     #[arg(long, value_name = "N", default_value = "1", value_parser = durations::per_second)]
     rate: f64,
-    /// Divide the waits between attempts (1 min, 5 min, 30 min, 2 h, 24 h). Nothing else becomes faster: not the 5 s for an
-    /// answer, and no time of the receiver. Above 2, a retry may come before a lease of 30 s has ended
+    /// Divide the waits between attempts (1 min, 5 min, 30 min, 2 h, 24 h). Nothing else becomes
+    /// faster: not the 5 s for an answer, and no time of the receiver. Above 2, a retry may come
+    /// before a lease of 30 s has ended
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     speed: u32,
-    /// The same seed makes the same events, with the same ids: a receiver that still knows them handles none again
+    /// The same seed makes the same events, with the same ids: a receiver that still knows them
+    /// handles none again
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Discard an event after this many attempts. The service's specification says five, and lists the waits of six
+    /// Discard an event after this many attempts. The service's specification says five, and lists
+    /// the waits of six
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(5..=6))]
     attempts: u32,
-    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed again
+    /// Let retries carry the timestamp and signature of the first attempt, in place of being signed
+    /// again
     #[arg(long)]
     first_timestamp: bool,
-    /// Deliver the event in this file, byte for byte, in place of made-up ones. May be given several times; each file is one event,
-    /// sent once unless --count or --duration asks for more
+    /// Deliver the event in this file, byte for byte, in place of made-up ones. May be given
+    /// several times; each file is one event, sent once unless --count or --duration asks for more
     #[arg(long, value_name = "FILE", conflicts_with = "data_model")]
     body_file: Vec<PathBuf>,
     /// Send events of this data model alone: one that is limited to it
@@ -239,8 +244,8 @@ impl Events {
     }
 }
 
-/// Checks a file before the first event is sent. A receiver reads no further than id and type, and would not notice a second event
-/// behind the first.
+/// Checks a file before the first event is sent. A receiver reads no further than id and type, and
+/// would not notice a second event behind the first.
 #[expect(clippy::disallowed_methods, reason = "nothing is made of it")]
 fn one_event(path: &Path, body: &[u8]) -> Result<(), Fault> {
     let held = |what: &str| format!("{} holds {what}", path.display());
@@ -412,7 +417,8 @@ pub(super) fn summary(
     if report.under_way().next().is_some() {
         text += "\nwhat is under way stays undelivered: the retries ended with this program";
     }
-    // The causes come from the system and the names from the sender. They are escaped line by line, so that the line breaks stay.
+    // The causes come from the system and the names from the sender. They are escaped line by line,
+    // so that the line breaks stay.
     let lines: Vec<_> = text
         .lines()
         .map(|line| printable(line).into_owned())

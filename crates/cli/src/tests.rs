@@ -67,7 +67,8 @@ fn options_of_secrets_stand_under_their_own_heading() {
     }
 }
 
-/// Those without it take all deliveries of a log that their filters leave, measure them together, or write one.
+/// Those without it take all deliveries of a log that their filters leave, measure them together,
+/// or write one.
 #[test]
 fn every_command_that_takes_a_delivery_of_a_log_takes_its_line() {
     const ALL: [&str; 4] = [
@@ -236,7 +237,8 @@ fn each_command_stands_in_one_group_of_the_help() {
     }
 }
 
-/// The command lines in the messages of this crate: from the name of a command to the first word that is not one of its arguments.
+/// The command lines in the messages of this crate: from the name of a command to the first word
+/// that is not one of its arguments.
 fn hints() -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     let mut folders = vec![std::path::PathBuf::from(concat!(

@@ -21,8 +21,8 @@ use crate::secrets::{SchemeArgs, SecretArgs};
 
 /// Say whether a delivery is authentic and fresh, or the exact error.
 ///
-/// The checks are those of a receiver with its default settings: method, type, encoding, size, headers, age, signature, and the
-/// event's id and type in body and headers.
+/// The checks are those of a receiver with its default settings: method, type, encoding, size,
+/// headers, age, signature, and the event's id and type in body and headers.
 ///
 /// The exit code is 0 where it is, 1 where it is not. `hookgate explain` says why not.
 #[derive(clap::Args)]

@@ -1,4 +1,5 @@
-//! Rows that changed while the receiver was down, found and repaired: `cargo run -p hookgate-client --features reconcile --example reconcile`.
+//! Rows that changed while the receiver was down, found and repaired:
+//! `cargo run -p hookgate-client --features reconcile --example reconcile`.
 //!
 //! The service is the emulator in this process. Nothing receives its events, as in an outage.
 
@@ -24,7 +25,8 @@ pub(crate) async fn found() -> Result<Vec<String>, Box<dyn Error>> {
     let ada = orders.create(json!({ "prop_customer": "Ada", "prop_total": 12.5 }))?;
     let bo = orders.create(json!({ "prop_customer": "Bo", "prop_total": 3 }))?;
 
-    // Once, before the first event: the rows as they are. From then on `feed` writes each handled event into the mirror.
+    // Once, before the first event: the rows as they are. From then on `feed` writes each handled
+    // event into the mirror.
     let mirror = Arc::new(MemoryMirror::with_values());
     let mut settings = Settings::default();
     settings.is_filling = true;

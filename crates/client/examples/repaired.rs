@@ -1,5 +1,6 @@
-//! A table that follows a data model: mirror, order guard, handler and passes. Whatever is missed, killed or comes in another order, the
-//! table is repaired: `cargo run -p hookgate-client --features reconcile --example repaired`.
+//! A table that follows a data model: mirror, order guard, handler and passes. Whatever is missed,
+//! killed or comes in another order, the table is repaired:
+//! `cargo run -p hookgate-client --features reconcile --example repaired`.
 //!
 //! The service is the emulator in this process. The page about reconciliation shows this program.
 
@@ -62,8 +63,8 @@ type Rows = BTreeMap<RowId, BTreeMap<String, Property>>;
 pub(crate) struct Property {
     /// `null` too: an event may come that is older than the one that set it.
     pub(crate) value: String,
-    /// `createdAt` of the event that named it last, or `updatedAt` of its repaired row, in nanoseconds since 1970. `None` if that was no
-    /// date.
+    /// `createdAt` of the event that named it last, or `updatedAt` of its repaired row, in
+    /// nanoseconds since 1970. `None` if that was no date.
     at: Option<i128>,
 }
 
@@ -96,7 +97,8 @@ impl Table {
                 };
                 for (name, change) in row.changes.iter() {
                     let (before, value) = (json(&change.before), json(&change.after));
-                    // Of two events of one time, one may have found the other's value: it is the newer one.
+                    // Of two events of one time, one may have found the other's value: it is the
+                    // newer one.
                     let is_newest = known.get(name).is_none_or(|now| {
                         now.at < at || (now.at == at || at.is_none()) && now.value == before
                     });
@@ -117,7 +119,8 @@ impl Table {
         }
     }
 
-    /// The row as a pass has read it, whole and without a look at times: an event that it contains does not come to `apply` later.
+    /// The row as a pass has read it, whole and without a look at times: an event that it contains
+    /// does not come to `apply` later.
     pub(crate) fn repair(&self, finding: &Reconciled) {
         match finding {
             Reconciled::Created(row) | Reconciled::Updated(row) => {

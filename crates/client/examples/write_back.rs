@@ -1,7 +1,8 @@
 //! A program that writes back into the rows whose events it receives, and knows its own events:
 //! `cargo run -p hookgate-client --features reconcile --example write_back`.
 //!
-//! The service is the emulator in this process. Without the ledger the handler would be called for each of its own writes.
+//! The service is the emulator in this process. Without the ledger the handler would be called for
+//! each of its own writes.
 
 #![allow(missing_docs)] // a program has no API
 #![allow(clippy::print_stdout)] // an example prints for its user

@@ -11,7 +11,8 @@ pub(crate) fn config(message: &str) -> Error {
     Error::new(ErrorKind::Config, message)
 }
 
-/// Reads an address of http or https, and repeats nothing of it in its errors: a password may stand in it.
+/// Reads an address of http or https, and repeats nothing of it in its errors: a password may stand
+/// in it.
 pub(crate) fn address(text: &str) -> Result<Uri, Error> {
     let uri: Uri = text
         .parse()

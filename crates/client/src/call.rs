@@ -24,14 +24,16 @@ use crate::transport::{Body, NotSent, TooLong, Transport};
 /// The longest wait before a repeat, unless the service asks for more.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 
-/// A longer time counts as this one, some 30 years: not every clock can show the end of a longer one.
+/// A longer time counts as this one, some 30 years: not every clock can show the end of a longer
+/// one.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The reason of a [`Wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// The requests of this minute, or this call's share of them, are used up; or all requests wait after a 429.
+    /// The requests of this minute, or this call's share of them, are used up; or all requests wait
+    /// after a 429.
     Rate,
     /// The request is repeated after a failure.
     Repeat,
@@ -75,7 +77,8 @@ pub(crate) enum Repeats {
     Never,
 }
 
-/// Runs before the first attempt, once the rate permits it. Its failure ends the call, and nothing is sent.
+/// Runs before the first attempt, once the rate permits it. Its failure ends the call, and nothing
+/// is sent.
 pub(crate) type Before<'c> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'c>>;
 
 /// A request, to be sent once or several times.
@@ -112,7 +115,8 @@ struct Failed {
 }
 
 impl Call<'_> {
-    /// Sends the request until it is answered 2xx, or must not be repeated. `None` is a deletion that an earlier attempt made.
+    /// Sends the request until it is answered 2xx, or must not be repeated. `None` is a deletion
+    /// that an earlier attempt made.
     pub(crate) async fn send(
         &self,
         way: Way<'_>,
@@ -276,7 +280,8 @@ impl Call<'_> {
         let message = without_secrets(&self.headers, &message);
         Failed {
             error: Error::answered(status, code, &message),
-            // A proxy may have passed the request on, and a workflow that ran may answer any status.
+            // A proxy may have passed the request on, and a workflow that ran may answer any
+            // status.
             ambiguous: status.is_server_error()
                 || status.is_redirection()
                 || status == StatusCode::REQUEST_TIMEOUT
@@ -310,13 +315,15 @@ impl Call<'_> {
         }
     }
 
-    /// A service acts on no request whose body is incomplete. A request that has no body may have arrived.
+    /// A service acts on no request whose body is incomplete. A request that has no body may have
+    /// arrived.
     fn was_sent(&self, read: &AtomicBool) -> bool {
         self.body.is_empty() || read.load(Ordering::Acquire)
     }
 }
 
-/// Between half of the time and all of it, so that clients that failed together do not come back together.
+/// Between half of the time and all of it, so that clients that failed together do not come back
+/// together.
 fn backoff(first: Duration, attempts: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1));
     let whole = first.saturating_mul(doubled).min(LONGEST_BACKOFF);

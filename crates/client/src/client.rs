@@ -30,7 +30,8 @@ pub use builder::ClientBuilder;
 pub(crate) use builder::IDLE;
 pub use data_models::DataModels;
 
-/// A client of one workspace. Clones are cheap, and share connections, rate and remembered data models.
+/// A client of one workspace. Clones are cheap, and share connections, rate and remembered data
+/// models.
 ///
 /// See [the crate](crate) for an example.
 #[derive(Clone, Debug)]
@@ -72,10 +73,12 @@ impl Client {
         }
     }
 
-    /// Returns a client that records its writes of rows in this ledger before it sends them. Their events are
-    /// [echoes](Ledger::echo), with this name as [`Echo::writer`](crate::Echo::writer). It shares all else with this one.
+    /// Returns a client that records its writes of rows in this ledger before it sends them. Their
+    /// events are [echoes](Ledger::echo), with this name as [`Echo::writer`](crate::Echo::writer).
+    /// It shares all else with this one.
     ///
-    /// The ledger keeps 64 characters of the name. A write that can't be recorded is not sent: [`ErrorKind::Ledger`].
+    /// The ledger keeps 64 characters of the name. A write that can't be recorded is not sent:
+    /// [`ErrorKind::Ledger`].
     #[cfg(feature = "reconcile")]
     #[must_use]
     pub fn writer(&self, name: &str, ledger: &Ledger) -> Self {
@@ -249,7 +252,8 @@ impl Client {
         json_without_secrets(&headers, json)
     }
 
-    /// Returns the names of a data model's properties. `behind`: only those that were asked for later than this.
+    /// Returns the names of a data model's properties. `behind`: only those that were asked for
+    /// later than this.
     pub(crate) async fn names(
         &self,
         model: &str,

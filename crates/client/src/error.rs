@@ -35,14 +35,15 @@ pub enum ErrorKind {
     Connection,
     /// The time for the attempt or for the call was over.
     Timeout,
-    /// The answer does not have the form of the specification, or has more than 64 MiB. After a change it does not say whether the change
-    /// was made: [`Error::is_outcome_unknown`] is true.
+    /// The answer does not have the form of the specification, or has more than 64 MiB. After a
+    /// change it does not say whether the change was made: [`Error::is_outcome_unknown`] is true.
     Answer,
     /// The values of a row do not fit the type `R`, or a value to send is not a JSON object.
     Row,
     /// The data model has no property of this name.
     UnknownProperty,
-    /// Several properties of the data model have this name: use [`Rows::by_id`](crate::Rows::by_id).
+    /// Several properties of the data model have this name: use
+    /// [`Rows::by_id`](crate::Rows::by_id).
     AmbiguousProperty,
     /// A text that can't be an API key or the secret of a trigger.
     Key,
@@ -76,9 +77,10 @@ impl fmt::Display for Scope {
 
 /// The reason why a call failed.
 ///
-/// `Display` has the status, the code, the request and the service's message. It has no key: where the service repeats the key or a
-/// trigger's secret, `[redacted]` takes its place. It has no value of a row, unless the service's own message contains one.
-/// `Debug`, which a `main` that returns it prints, is one line: the kind, `Display`, and the causes.
+/// `Display` has the status, the code, the request and the service's message. It has no key: where
+/// the service repeats the key or a trigger's secret, `[redacted]` takes its place. It has no value
+/// of a row, unless the service's own message contains one. `Debug`, which a `main` that returns it
+/// prints, is one line: the kind, `Display`, and the causes.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -98,12 +100,13 @@ struct Inner {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BatchProgress {
-    /// The index of the first row in the failed request. Earlier rows were sent. Rows after that request were not sent.
+    /// The index of the first row in the failed request. Earlier rows were sent. Rows after that
+    /// request were not sent.
     pub failed_at: usize,
     /// The number of rows in the failed request. Only their outcome may be unknown.
     pub failed_rows: usize,
-    /// The ids of the rows that were created, in the order of the input. Rows of the failed request are among them, if its answer
-    /// named them and could not be decoded.
+    /// The ids of the rows that were created, in the order of the input. Rows of the failed request
+    /// are among them, if its answer named them and could not be decoded.
     pub created: Vec<String>,
     /// The rows that the service refused.
     pub errors: Vec<RowError>,
@@ -204,7 +207,8 @@ impl Error {
         &self.0.message
     }
 
-    /// Method, path and query of the request, such as `GET /datamodels/dm_orders`. `None` if no request was made.
+    /// Method, path and query of the request, such as `GET /datamodels/dm_orders`. `None` if no
+    /// request was made.
     #[must_use]
     pub fn request(&self) -> Option<&str> {
         self.0.request.as_deref()
@@ -222,10 +226,12 @@ impl Error {
         self.0.scope
     }
 
-    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over, the answer was
-    /// 3xx, 408 or 5xx, or it was 2xx with a body that can't be read or does not fit the row's type. After a call of a trigger it is also
-    /// true for each other status, because a workflow that ran may answer any. Check the row before you repeat the change, because a
-    /// repeat may make it twice. If this is false, the request changed nothing.
+    /// Returns whether a change may have been made: after the request was sent, the connection
+    /// broke, the time was over, the answer was 3xx, 408 or 5xx, or it was 2xx with a body that
+    /// can't be read or does not fit the row's type. After a call of a trigger it is also true for
+    /// each other status, because a workflow that ran may answer any. Check the row before you
+    /// repeat the change, because a repeat may make it twice. If this is false, the request changed
+    /// nothing.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.0.outcome_unknown
@@ -311,11 +317,13 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// A row that was refused in a batch. The specification does not show the structure of these entries.
+/// A row that was refused in a batch. The specification does not show the structure of these
+/// entries.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RowError {
-    /// The index of the row in the input, if the entry has a field `index`; otherwise the index of the first row of its request.
+    /// The index of the row in the input, if the entry has a field `index`; otherwise the index of
+    /// the first row of its request.
     pub index: usize,
     /// Whether the entry named the index.
     pub is_exact: bool,

@@ -1,4 +1,5 @@
-//! The default transport: hyper's pooling client, with TLS by rustls. All use of hyper-util is in this file.
+//! The default transport: hyper's pooling client, with TLS by rustls. All use of hyper-util is in
+//! this file.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use crate::transport::{Body, NotSent, Transport};
 /// A host that drops packets never answers; this leaves time for another attempt.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// Makes the transport. Idle connections are dropped after `idle`, so that none is used that the other side is about to close.
+/// Makes the transport. Idle connections are dropped after `idle`, so that none is used that the
+/// other side is about to close.
 pub(crate) fn transport(secure: bool, idle: Duration) -> Result<Transport, Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -47,8 +49,9 @@ pub(crate) fn transport(secure: bool, idle: Duration) -> Result<Transport, Error
     ))
 }
 
-/// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
-/// `crates/postgres/src/handshake.rs` and `crates/redis/src/tls.rs` hold the same: change all together.
+/// Returns the provider that the program has installed, otherwise that of this crate's features.
+/// None is installed here. `crates/postgres/src/handshake.rs` and `crates/redis/src/tls.rs` hold
+/// the same: change all together.
 #[cfg(feature = "tls")]
 fn provider() -> Result<std::sync::Arc<rustls::crypto::CryptoProvider>, Error> {
     let installed = rustls::crypto::CryptoProvider::get_default().cloned();

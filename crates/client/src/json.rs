@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, shown};
 
-/// serde_json's own keys. Read as a `serde_json::Value`, a value below one is parsed again and again, until the stack overflows.
+/// serde_json's own keys. Read as a `serde_json::Value`, a value below one is parsed again and
+/// again, until the stack overflows.
 const RESERVED: &str = "$serde_json::private::";
 
 /// Reads an answer.
@@ -36,7 +37,8 @@ pub(crate) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Res
     })
 }
 
-/// Says what an answer is that is not JSON: it comes from a proxy, from another server than the service's, or is incomplete.
+/// Says what an answer is that is not JSON: it comes from a proxy, from another server than the
+/// service's, or is incomplete.
 fn no_json(headers: &HeaderMap, body: &[u8]) -> String {
     let encoding = headers.get(CONTENT_ENCODING);
     let encoding = encoding.and_then(|encoding| encoding.to_str().ok());
@@ -98,7 +100,8 @@ fn object(values: &[(&str, &RawValue)]) -> (String, Vec<usize>) {
     (text, ends)
 }
 
-/// Says which property does not fit, and what the type expects: of serde's message only the parts that come from the type.
+/// Says which property does not fit, and what the type expects: of serde's message only the parts
+/// that come from the type.
 fn mismatch(
     row: &str,
     error: &serde_json::Error,

@@ -17,8 +17,8 @@ const PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 
 /// An API key, `tk_live_…`, `tk_test_…` or `mcp_…`.
 ///
-/// It can't be printed, compared or read back, and is wiped when its last clone is dropped. The buffers of the transport are not
-/// wiped.
+/// It can't be printed, compared or read back, and is wiped when its last clone is dropped. The
+/// buffers of the transport are not wiped.
 ///
 /// ```
 /// use hookgate_client::ApiKey;
@@ -35,7 +35,8 @@ impl ApiKey {
     /// Takes the text as the service shows it when a key is created.
     ///
     /// # Errors
-    /// The text has none of the three forms, or a character that no key has. The message does not contain the text.
+    /// The text has none of the three forms, or a character that no key has. The message does not
+    /// contain the text.
     pub fn new(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Err(Error::new(ErrorKind::Key, why));
         if text.starts_with("whsec_") {
@@ -80,7 +81,8 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Makes a header whose bytes are wiped when its last clone is dropped, and whose `Debug` says no more than that it is sensitive.
+/// Makes a header whose bytes are wiped when its last clone is dropped, and whose `Debug` says no
+/// more than that it is sensitive.
 pub(crate) fn secret_header(parts: &[&str]) -> Result<HeaderValue, Error> {
     let length = parts.iter().map(|part| part.len()).sum();
     // Full size from the start: a vector that grows leaves copies behind.
@@ -95,7 +97,8 @@ pub(crate) fn secret_header(parts: &[&str]) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
-/// Returns a text of the service without the secrets of the request, since some servers repeat them in their errors.
+/// Returns a text of the service without the secrets of the request, since some servers repeat them
+/// in their errors.
 pub(crate) fn without_secrets(request: &HeaderMap, text: &str) -> String {
     let mut text = text.to_owned();
     for header in request.values().filter(|header| header.is_sensitive()) {
@@ -112,7 +115,8 @@ pub(crate) fn without_secrets(request: &HeaderMap, text: &str) -> String {
     text
 }
 
-/// Returns a JSON value of the service with each text and each name of a member as [`without_secrets`] returns it.
+/// Returns a JSON value of the service with each text and each name of a member as
+/// [`without_secrets`] returns it.
 pub(crate) fn json_without_secrets(request: &HeaderMap, json: Value) -> Value {
     match json {
         Value::String(text) => without_secrets(request, &text).into(),

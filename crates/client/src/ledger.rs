@@ -38,11 +38,13 @@ const TRIES: u32 = 100;
 
 /// The writes of rows that a program made. It recognises their events. Clones share it.
 ///
-/// [`Client::writer`](crate::Client::writer) records each write **before** it is sent: hashes of the row and the values, and the time.
-/// [`echo`](Self::echo) says whether an event carries exactly one of these writes. The handler decides what it does with such an event.
+/// [`Client::writer`](crate::Client::writer) records each write **before** it is sent: hashes of
+/// the row and the values, and the time. [`echo`](Self::echo) says whether an event carries exactly
+/// one of these writes. The handler decides what it does with such an event.
 ///
-/// A write is remembered for 27 h, because the service's last attempt comes 26 h 36 min after a change. If there are more than 100,000
-/// writes in that time, the oldest are forgotten. The ledger holds no value and no id of a row, only hashes.
+/// A write is remembered for 27 h, because the service's last attempt comes 26 h 36 min after a
+/// change. If there are more than 100,000 writes in that time, the oldest are forgotten. The ledger
+/// holds no value and no id of a row, only hashes.
 ///
 /// ```
 /// use hookgate::{Event, Properties};
@@ -88,8 +90,9 @@ impl Ledger {
         Self::on(Memory::default())
     }
 
-    /// Keeps the writes in a file of SQLite. The processes of one machine can share the file. It may also hold your own tables, a mirror
-    /// or a [`SqliteStore`](hookgate_sqlite::SqliteStore). The table is `hookgate_ledger`.
+    /// Keeps the writes in a file of SQLite. The processes of one machine can share the file. It
+    /// may also hold your own tables, a mirror or a [`SqliteStore`](hookgate_sqlite::SqliteStore).
+    /// The table is `hookgate_ledger`.
     ///
     /// # Errors
     /// The file can't be opened or written, or is not a database.
@@ -99,8 +102,8 @@ impl Ledger {
         Ok(Self::on(sql::Sql(file)))
     }
 
-    /// Keeps the writes in a table of PostgreSQL, which replicas share. It opens at most four connections, the first at the first
-    /// call. [`migrate`](Self::migrate) creates the table.
+    /// Keeps the writes in a table of PostgreSQL, which replicas share. It opens at most four
+    /// connections, the first at the first call. [`migrate`](Self::migrate) creates the table.
     ///
     /// # Errors
     /// The URL can't be used: see [`Tls::for_url`](hookgate_postgres::Tls::for_url).
@@ -112,8 +115,8 @@ impl Ledger {
         Ok(Self::on(sql::Sql(PostgresPool::open(url)?)))
     }
 
-    /// The same, with the connections of your own pool. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on the table.
-    /// The connection's `search_path` finds the table.
+    /// The same, with the connections of your own pool. The role needs `SELECT`, `INSERT`, `UPDATE`
+    /// and `DELETE` on the table. The connection's `search_path` finds the table.
     #[cfg(feature = "postgres")]
     #[must_use]
     pub fn with_pool(pool: deadpool_postgres::Pool) -> Self {
@@ -133,15 +136,17 @@ impl Ledger {
         self.store.migrate().await
     }
 
-    /// Sets the number of writes to keep, in place of 100,000. In memory a write takes some hundred bytes.
+    /// Sets the number of writes to keep, in place of 100,000. In memory a write takes some hundred
+    /// bytes.
     #[must_use]
     pub fn with_capacity(mut self, writes: u64) -> Self {
         self.capacity = writes.max(1);
         self
     }
 
-    /// Uses this clock in place of the system's: for tests, with the emulator's clock. It may differ from the service's by 5 minutes: if it
-    /// differs more, a write of unknown outcome has no echo, and an event that comes before the answer has none.
+    /// Uses this clock in place of the system's: for tests, with the emulator's clock. It may
+    /// differ from the service's by 5 minutes: if it differs more, a write of unknown outcome has
+    /// no echo, and an event that comes before the answer has none.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -156,20 +161,24 @@ impl Ledger {
         }
     }
 
-    /// Returns the write that the event carries: it has the same row and the same values. `None` for each other event.
+    /// Returns the write that the event carries: it has the same row and the same values. `None`
+    /// for each other event.
     ///
-    /// One write has one event. If that event comes again, it is an echo again; another event with the same values needs
-    /// another write. The event's values are compared with the written values and with those of the service's answer. So `12.50`, a text
-    /// that the service trims, and properties that it adds to a new row are recognised. An update with a property that
-    /// was not written is not an echo.
+    /// One write has one event. If that event comes again, it is an echo again; another event with
+    /// the same values needs another write. The event's values are compared with the written values
+    /// and with those of the service's answer. So `12.50`, a text that the service trims, and
+    /// properties that it adds to a new row are recognised. An update with a property that was not
+    /// written is not an echo.
     ///
-    /// If a write that may be the cause is not answered yet, this call waits for its answer, up to a second.
+    /// If a write that may be the cause is not answered yet, this call waits for its answer, up to
+    /// a second.
     ///
-    /// The event must have all signed properties: if your handler uses its own row type, read the delivery a second time with
-    /// `delivery.event::<Properties>()`. It needs a tokio runtime.
+    /// The event must have all signed properties: if your handler uses its own row type, read the
+    /// delivery a second time with `delivery.event::<Properties>()`. It needs a tokio runtime.
     ///
     /// # Errors
-    /// The ledger could not be read or written. Answer 5xx, so that the event comes again, or handle it as another program's change.
+    /// The ledger could not be read or written. Answer 5xx, so that the event comes again, or
+    /// handle it as another program's change.
     pub async fn echo(&self, event: &Event) -> Result<Option<Echo>, StoreError> {
         let Some(seen) = Seen::of(event) else {
             return Ok(None);

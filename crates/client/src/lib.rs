@@ -1,7 +1,8 @@
-//! A client of the Workspace Data Service's HTTP API, and a reconciliation that finds changes without a handled event.
+//! A client of the Workspace Data Service's HTTP API, and a reconciliation that finds changes
+//! without a handled event.
 //!
-//! Rows are read and written by the **names** of their properties, with the same structs as `Event<R>` of the crate `hookgate`. In this
-//! example the emulator is the service:
+//! Rows are read and written by the **names** of their properties, with the same structs as
+//! `Event<R>` of the crate `hookgate`. In this example the emulator is the service:
 //!
 //! ```
 //! use hookgate_client::{ApiKey, Client};
@@ -43,31 +44,36 @@
 //! ```
 //!
 //! # Repeats
-//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`], if that makes no change twice. The table in
-//! `docs/client.md`, *When a request fails*, has the failures by method. A [`Trigger`] is called once, unless you call
-//! [`TriggerCall::repeat`].
+//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`], if that
+//! makes no change twice. The table in `docs/client.md`, *When a request fails*, has the failures
+//! by method. A [`Trigger`] is called once, unless you call [`TriggerCall::repeat`].
 //!
-//! The API has no idempotency key. If a change was sent and no answer says whether it was made, the error says *outcome unknown*
-//! ([`Error::is_outcome_unknown`]): check the row before you repeat the change. If the future of a change is dropped, its outcome is
-//! unknown too.
+//! The API has no idempotency key. If a change was sent and no answer says whether it was made, the
+//! error says *outcome unknown* ([`Error::is_outcome_unknown`]): check the row before you repeat
+//! the change. If the future of a change is dropped, its outcome is unknown too.
 //!
 //! # Rate
-//! All clones of a [`Client`] share one count of the requests that are left. The headers `X-RateLimit-*` of each answer correct it. If none is
-//! left, a request waits, within the call's total time. [`ClientBuilder::on_wait`] is called for each wait, and [`Client::rate`] returns the
-//! requests that are left. The service may count by workspace: then other programs use the same rate. After a 429 all calls of the client wait.
+//! All clones of a [`Client`] share one count of the requests that are left. The headers
+//! `X-RateLimit-*` of each answer correct it. If none is left, a request waits, within the call's
+//! total time. [`ClientBuilder::on_wait`] is called for each wait, and [`Client::rate`] returns the
+//! requests that are left. The service may count by workspace: then other programs use the same
+//! rate. After a 429 all calls of the client wait.
 //!
 //! # Transport
-//! Requests go through any `tower_service::Service` over `http` types: [`ClientBuilder::with_service`]. The feature `tls`, which is on by
-//! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect. rustls takes
-//! its default provider of crypto, where the program has installed one, otherwise that of the feature `ring` or `aws-lc-rs`.
+//! Requests go through any `tower_service::Service` over `http` types:
+//! [`ClientBuilder::with_service`]. The feature `tls`, which is on by default, brings hyper's
+//! pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a
+//! redirect. rustls takes its default provider of crypto, where the program has installed one,
+//! otherwise that of the feature `ring` or `aws-lc-rs`.
 //!
 //! # Events
-//! The feature `reconcile` adds the module `reconcile`, which finds the rows that changed without a handled event, and `Ledger`, which
-//! recognises the events of the client's own writes.
+//! The feature `reconcile` adds the module `reconcile`, which finds the rows that changed without a
+//! handled event, and `Ledger`, which recognises the events of the client's own writes.
 //!
 //! # Security
-//! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http to other machines is refused, unless
-//! [`ClientBuilder::allow_plain_http`] permits it. An error holds no value of a row, unless the service's own message contains one.
+//! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http to other
+//! machines is refused, unless [`ClientBuilder::allow_plain_http`] permits it. An error holds no
+//! value of a row, unless the service's own message contains one.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

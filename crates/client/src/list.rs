@@ -36,7 +36,8 @@ pub(crate) struct Meta {
 
 impl<T> Page<T> {
     /// # Errors
-    /// The answer is for another offset: a service that does not know `offset` would send the same page for ever.
+    /// The answer is for another offset: a service that does not know `offset` would send the same
+    /// page for ever.
     pub(crate) fn new(items: Vec<T>, meta: &Meta, offset: u64) -> Result<Self, Error> {
         if let Some(other) = meta.offset.filter(|other| *other != offset) {
             let message = format!("asked for offset {offset}, the answer has offset {other}");
@@ -57,9 +58,11 @@ impl<T> Page<T> {
 
 type Fetching<T> = Pin<Box<dyn Future<Output = Result<Page<T>, Error>> + Send>>;
 
-/// A list: a [`Stream`] that requests the next page after all items of the page before. An error ends it.
+/// A list: a [`Stream`] that requests the next page after all items of the page before. An error
+/// ends it.
 ///
-/// Pages are selected by offset. If other items are created or deleted meanwhile, an item may come twice, or not at all.
+/// Pages are selected by offset. If other items are created or deleted meanwhile, an item may come
+/// twice, or not at all.
 #[must_use = "a list asks for nothing until it is read"]
 pub struct List<T> {
     fetch: Box<dyn FnMut(u64) -> Fetching<T> + Send>,

@@ -20,7 +20,8 @@ pub struct DataModel {
     /// Its description.
     #[serde(default)]
     pub description: Option<String>,
-    /// Its properties: in the detail, and in a list with [`DataModels::details`](crate::DataModels::details).
+    /// Its properties: in the detail, and in a list with
+    /// [`DataModels::details`](crate::DataModels::details).
     #[serde(default)]
     pub properties: Vec<Property>,
     /// The time of its creation, ISO 8601.

@@ -1,4 +1,5 @@
-//! Ids and names of properties, from the data models' details: remembered for a time, and asked for once however many calls wait.
+//! Ids and names of properties, from the data models' details: remembered for a time, and asked for
+//! once however many calls wait.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;

@@ -9,7 +9,8 @@ use crate::client::Client;
 use crate::error::{Error, Scope};
 use crate::list::{List, Meta, Page};
 
-/// The objects of a group whose payloads the specification does not show: [`Client::blocks`], [`Client::workflows`], [`Client::stats`].
+/// The objects of a group whose payloads the specification does not show: [`Client::blocks`],
+/// [`Client::workflows`], [`Client::stats`].
 #[derive(Clone, Debug)]
 pub struct Objects {
     client: Client,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The options of requests. [`Client::with`](crate::Client::with) sets them for some requests, and the builder for all.
+/// The options of requests. [`Client::with`](crate::Client::with) sets them for some requests, and
+/// the builder for all.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +23,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 30 s for an attempt, 150 s for a call, 4 retries with a first wait of 0.5 s to 1 s, and the whole rate.
+    /// 30 s for an attempt, 150 s for a call, 4 retries with a first wait of 0.5 s to 1 s, and the
+    /// whole rate.
     fn default() -> Self {
         Self {
             attempt_timeout: Duration::from_secs(30),
@@ -47,21 +49,22 @@ impl Options {
         self
     }
 
-    /// Repeats a request at most this number of times. The method decides which failures are repeated: see [the crate](crate#repeats).
+    /// Repeats a request at most this number of times. The method decides which failures are
+    /// repeated: see [the crate](crate#repeats).
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// Sets the wait before the first repeat. Each later wait is twice as long, up to 30 s. The client waits a random part of this time,
-    /// at least half.
+    /// Sets the wait before the first repeat. Each later wait is twice as long, up to 30 s. The
+    /// client waits a random part of this time, at least half.
     pub fn backoff(mut self, first: Duration) -> Self {
         self.backoff = first;
         self
     }
 
-    /// Takes at most this share of the rate, between 0 and 1: with 0.5, half of each minute's requests are left to others. At least
-    /// one request a minute is permitted.
+    /// Takes at most this share of the rate, between 0 and 1: with 0.5, half of each minute's
+    /// requests are left to others. At least one request a minute is permitted.
     pub fn rate_share(mut self, share: f64) -> Self {
         self.rate_share = if share.is_nan() {
             1.0

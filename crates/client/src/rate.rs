@@ -1,4 +1,5 @@
-//! The service's request rate: one bucket for all clones of a client, filled as the headers of answers say.
+//! The service's request rate: one bucket for all clones of a client, filled as the headers of
+//! answers say.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -85,7 +86,8 @@ impl Bucket {
         }))
     }
 
-    /// Takes a token, or returns the time to wait before the next try. `share` of the limit is for this caller.
+    /// Takes a token, or returns the time to wait before the next try. `share` of the limit is for
+    /// this caller.
     pub(crate) fn take(&self, share: f64) -> Result<Taken<'_>, Duration> {
         let now = Instant::now();
         let mut state = self.state();
@@ -205,8 +207,8 @@ impl Seen {
     }
 }
 
-/// Returns the time that an answer asks to wait, from `Retry-After`: seconds, or the end of the wait as a date. Some gateways write the
-/// end as Unix seconds.
+/// Returns the time that an answer asks to wait, from `Retry-After`: seconds, or the end of the
+/// wait as a date. Some gateways write the end as Unix seconds.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let asked = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let is_number = !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! Finds the rows that changed without a handled event: [the guide](hookgate::guide::reconciliation)
-//! has a whole program, and says when a change is found.
+//! Finds the rows that changed without a handled event: [the
+//! guide](hookgate::guide::reconciliation) has a whole program, and says when a change is found.
 //!
 #![cfg_attr(doctest, doc = include_str!("../../../docs/reconciliation.md"))]
 

@@ -61,7 +61,8 @@ pub struct Rows<R> {
 }
 
 impl Client {
-    /// Returns the rows of a data model. They are read and written as `R`, by the properties' names.
+    /// Returns the rows of a data model. They are read and written as `R`, by the properties'
+    /// names.
     #[must_use]
     pub fn rows<R>(&self, data_model: &str) -> Rows<R> {
         Rows::new(self.clone(), data_model)
@@ -114,7 +115,8 @@ impl<R> Rows<R> {
         }
     }
 
-    /// Uses the properties' ids in place of their names: no names are looked up, and names may be ambiguous.
+    /// Uses the properties' ids in place of their names: no names are looked up, and names may be
+    /// ambiguous.
     #[must_use]
     pub fn by_id(mut self) -> Self {
         self.by_id = true;
@@ -232,7 +234,8 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Creates a row. `null` values are not sent, because they are empty anyway.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind). If [`Error::is_outcome_unknown`] is true, the row may have been created.
+    /// See [`ErrorKind`](crate::ErrorKind). If [`Error::is_outcome_unknown`] is true, the row may
+    /// have been created.
     pub async fn create(&self, row: &(impl Serialize + ?Sized)) -> Result<Row<R>, Error> {
         let values = self.encode(row, false).await?;
         self.written(&self.path(None)?, None, &values).await
@@ -241,7 +244,8 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Changes the properties in `changes`; `null` empties a property.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind). If [`Error::is_outcome_unknown`] is true, the row may have been changed.
+    /// See [`ErrorKind`](crate::ErrorKind). If [`Error::is_outcome_unknown`] is true, the row may
+    /// have been changed.
     pub async fn update(
         &self,
         row: &str,

@@ -1,6 +1,8 @@
-//! SQLite and PostgreSQL behind one call: a statement with its values, and the rows that it returns.
+//! SQLite and PostgreSQL behind one call: a statement with its values, and the rows that it
+//! returns.
 //!
-//! Mirrors and ledgers write one body of SQL for both. Values are `$1`, `$2`, …; a change says with `RETURNING` what it changed.
+//! Mirrors and ledgers write one body of SQL for both. Values are `$1`, `$2`, …; a change says with
+//! `RETURNING` what it changed.
 
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;

@@ -50,8 +50,8 @@ impl Error for TooLong {}
 
 /// The body of a request, in one piece.
 ///
-/// It records whether it was read. A transport should read it only after it has a connection: then the client knows that an unread
-/// body was not sent, and may repeat the request.
+/// It records whether it was read. A transport should read it only after it has a connection: then
+/// the client knows that an unread body was not sent, and may repeat the request.
 #[derive(Debug)]
 pub struct Body {
     data: Option<Bytes>,

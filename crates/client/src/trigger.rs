@@ -21,7 +21,8 @@ use crate::key::secret_header;
 use crate::options::Options;
 use crate::transport::{Body, Transport};
 
-/// A workflow's inbound trigger, at its generated URL. It needs no API key, and does not count against the rate.
+/// A workflow's inbound trigger, at its generated URL. It needs no API key, and does not count
+/// against the rate.
 ///
 /// ```no_run
 /// # async fn doc() -> Result<(), hookgate_client::Error> {
@@ -45,7 +46,8 @@ pub struct Trigger {
     plain_http: bool,
 }
 
-/// `Debug` shows only method and host: the path and the query may show who calls, and the URL must stay secret.
+/// `Debug` shows only method and host: the path and the query may show who calls, and the URL must
+/// stay secret.
 impl fmt::Debug for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Trigger").field(&self.name()).finish()
@@ -71,8 +73,8 @@ impl fmt::Debug for TriggerCall<'_> {
     }
 }
 
-/// The answer of a trigger. In the immediate mode it comes before the workflow runs. In the mode *after completion* it is the last
-/// node's result.
+/// The answer of a trigger. In the immediate mode it comes before the workflow runs. In the mode *after
+/// completion* it is the last node's result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TriggerAnswer {
@@ -88,7 +90,8 @@ impl TriggerAnswer {
     /// Reads the body as a type, for example the last node's result.
     ///
     /// # Errors
-    /// `Answer`: it is not JSON, or does not fit the type. [`Error::is_outcome_unknown`] is true, since the workflow was called.
+    /// `Answer`: it is not JSON, or does not fit the type. [`Error::is_outcome_unknown`] is true,
+    /// since the workflow was called.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let read = json::read(&self.headers, &self.body);
         read.map_err(|error| error.answered_with(self.status).maybe_made())
@@ -99,7 +102,8 @@ impl Trigger {
     /// Makes a trigger that is called by POST, without authentication.
     ///
     /// # Errors
-    /// The URL is not http or https, or has a user name, a fragment or a port that no machine has; or the system's certificates can't be read.
+    /// The URL is not http or https, or has a user name, a fragment or a port that no machine has;
+    /// or the system's certificates can't be read.
     #[cfg(feature = "hyper")]
     pub fn new(url: &str) -> Result<Self, Error> {
         let is_secure = address(url)?.scheme_str() == Some("https");
@@ -135,7 +139,8 @@ impl Trigger {
         })
     }
 
-    /// Calls with this method, in place of POST. It must be the method of the trigger's configuration.
+    /// Calls with this method, in place of POST. It must be the method of the trigger's
+    /// configuration.
     pub fn method(mut self, method: Method) -> Self {
         self.method = method;
         self
@@ -167,7 +172,8 @@ impl Trigger {
         Ok(self)
     }
 
-    /// Sets time limits and the first wait before a repeat. [`Options::retries`] has no effect here: see [`TriggerCall::repeat`].
+    /// Sets time limits and the first wait before a repeat. [`Options::retries`] has no effect
+    /// here: see [`TriggerCall::repeat`].
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
@@ -240,8 +246,8 @@ impl TriggerCall<'_> {
         self
     }
 
-    /// Repeats the call at most this number of times: after 429, 5xx, a broken connection, or no answer in time. Without this it is sent
-    /// once.
+    /// Repeats the call at most this number of times: after 429, 5xx, a broken connection, or no
+    /// answer in time. Without this it is sent once.
     ///
     /// The service does not deduplicate: a repeated call may run the workflow again.
     pub fn repeat(mut self, times: u32) -> Self {

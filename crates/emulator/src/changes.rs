@@ -1,4 +1,5 @@
-//! The changes of rows, each with its event. The API, the page and the handles of a test all come here.
+//! The changes of rows, each with its event. The API, the page and the handles of a test all come
+//! here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,8 +76,8 @@ pub(crate) fn create(
     Ok(row)
 }
 
-/// Sets values of a row; the properties that are not named keep theirs. Where nothing changes, no event is emitted and the time
-/// of the last change stays.
+/// Sets values of a row; the properties that are not named keep theirs. Where nothing changes, no
+/// event is emitted and the time of the last change stays.
 ///
 /// # Errors
 /// No such data model or row, or a value of another type than its property's.
@@ -114,7 +115,8 @@ pub(crate) fn update(
 /// Deletes a row.
 ///
 /// # Errors
-/// No such data model or row; with the switch `conflict` at `relatedRow` also a row that another row names.
+/// No such data model or row; with the switch `conflict` at `relatedRow` also a row that another
+/// row names.
 pub(crate) fn delete(
     hub: &Hub,
     state: &mut State,

@@ -52,8 +52,8 @@ pub struct EmulatorBuilder {
 const ID_SEED: u64 = 1;
 
 impl Emulator {
-    /// Starts an emulator on a free port of the loopback address. It signs deliveries at its own time: give its
-    /// [`clock`](Self::clock) to the receiver.
+    /// Starts an emulator on a free port of the loopback address. It signs deliveries at its own
+    /// time: give its [`clock`](Self::clock) to the receiver.
     ///
     /// # Errors
     /// No port is free.
@@ -86,7 +86,8 @@ impl Emulator {
         self.address
     }
 
-    /// Returns the address of the page, such as `http://127.0.0.1:40000`, without a slash at its end.
+    /// Returns the address of the page, such as `http://127.0.0.1:40000`, without a slash at its
+    /// end.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -115,8 +116,8 @@ impl EmulatorBuilder {
     /// Listens on this address, in place of a free port of the loopback address.
     ///
     /// # Security
-    /// The control API and the page hold secrets and change everything. On an address that other machines can reach, `start` also
-    /// requires a [`token`](Self::token).
+    /// The control API and the page hold secrets and change everything. On an address that other
+    /// machines can reach, `start` also requires a [`token`](Self::token).
     pub fn address(mut self, address: SocketAddr) -> Self {
         self.address = address;
         self
@@ -128,8 +129,8 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Signs deliveries at the clock's own time, without the time that was advanced: for a receiver that reads a real
-    /// clock.
+    /// Signs deliveries at the clock's own time, without the time that was advanced: for a receiver
+    /// that reads a real clock.
     pub fn real_signatures(mut self) -> Self {
         self.signatures = SigningTime::Real;
         self
@@ -141,13 +142,15 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Sets a switch, in place of the seed's value. `start` refuses names and values that do not exist.
+    /// Sets a switch, in place of the seed's value. `start` refuses names and values that do not
+    /// exist.
     pub fn switch(mut self, name: &str, value: &str) -> Self {
         self.start.switches.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Switches a fault on from the start, for the first `count` deliveries or requests. `start` refuses names that do not exist.
+    /// Switches a fault on from the start, for the first `count` deliveries or requests. `start`
+    /// refuses names that do not exist.
     pub fn fault_first(mut self, fault: &str, count: u64) -> Self {
         let fault = json!({ "fault": fault, "first": count });
         self.start.faults.push(fault);
@@ -161,8 +164,8 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Requires this token for the control API and the page. A cookie carries it, so it may have letters, digits and `-_.~`; `start`
-    /// refuses other tokens.
+    /// Requires this token for the control API and the page. A cookie carries it, so it may have
+    /// letters, digits and `-_.~`; `start` refuses other tokens.
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
@@ -174,17 +177,19 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Delivers to every host, over plain HTTP/1.1. Without this, deliveries go only to loopback addresses.
+    /// Delivers to every host, over plain HTTP/1.1. Without this, deliveries go only to loopback
+    /// addresses.
     ///
     /// # Security
-    /// A client that can change a subscription can then send requests to every host that this machine can reach.
+    /// A client that can change a subscription can then send requests to every host that this
+    /// machine can reach.
     pub fn deliver_anywhere(mut self) -> Self {
         self.reach = Reach::Anywhere;
         self
     }
 
-    /// Delivers over this transport, in place of HTTP/1.1 to loopback addresses: to an app in this process, or with TLS. The
-    /// transport decides where deliveries may go.
+    /// Delivers over this transport, in place of HTTP/1.1 to loopback addresses: to an app in this
+    /// process, or with TLS. The transport decides where deliveries may go.
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.route = Some(Route::to(transport));
         self
@@ -193,8 +198,9 @@ impl EmulatorBuilder {
     /// Starts the emulator. It needs a tokio runtime with time and network.
     ///
     /// # Errors
-    /// It can't listen on the address; a switch or a fault does not exist; a cookie can't carry the token; other machines can reach the
-    /// address and there is no token; or the seed's deliveries would go to another host.
+    /// It can't listen on the address; a switch or a fault does not exist; a cookie can't carry the
+    /// token; other machines can reach the address and there is no token; or the seed's deliveries
+    /// would go to another host.
     pub async fn start(self) -> Result<Emulator, StartError> {
         if self.token.as_deref().is_some_and(|token| !is_token(token)) {
             let message = "the token is expected to be of letters, digits and -_.~";
@@ -242,7 +248,8 @@ impl From<ApiError> for Refused {
     }
 }
 
-/// The rows of a data model, from [`Emulator::rows`]. Changes emit events, like changes that a person makes on the service's pages.
+/// The rows of a data model, from [`Emulator::rows`]. Changes emit events, like changes that a
+/// person makes on the service's pages.
 #[derive(Clone, Copy, Debug)]
 pub struct RowsHandle<'e> {
     emulator: &'e Emulator,
@@ -259,7 +266,8 @@ impl Emulator {
         }
     }
 
-    /// Advances the time, and makes every attempt that becomes due, in order of time. Returns the number of attempts.
+    /// Advances the time, and makes every attempt that becomes due, in order of time. Returns the
+    /// number of attempts.
     pub async fn advance(&self, by: Duration) -> u64 {
         self.hub.deliveries.advance(by).await
     }
@@ -298,7 +306,8 @@ impl Emulator {
         self.add_fault(&json!({ "fault": fault, "seed": seed }))
     }
 
-    /// Switches every fault on: the first for the deliveries or requests that this seed draws, each other one for those of the next seed.
+    /// Switches every fault on: the first for the deliveries or requests that this seed draws, each
+    /// other one for those of the next seed.
     pub fn every_fault_seeded(&self, seed: u64) {
         self.hub.faults.add_every(seed);
     }
@@ -312,7 +321,8 @@ impl Emulator {
         self.hub.faults.clear();
     }
 
-    /// Returns the faults that are switched on, with their hits, in the form of `GET /_emulator/faults`.
+    /// Returns the faults that are switched on, with their hits, in the form of
+    /// `GET /_emulator/faults`.
     #[must_use]
     pub fn faults(&self) -> Vec<Value> {
         self.hub.faults.list()
@@ -330,11 +340,12 @@ impl Emulator {
         made.map(|made| made.id).map_err(Refused)
     }
 
-    /// Asserts that an event of this type was delivered, and that its `data` has these fields with these values. Other fields are not
-    /// compared.
+    /// Asserts that an event of this type was delivered, and that its `data` has these fields with
+    /// these values. Other fields are not compared.
     ///
     /// # Panics
-    /// No such event was delivered. The message lists the deliveries of that type, each with its state and its differences.
+    /// No such event was delivered. The message lists the deliveries of that type, each with its
+    /// state and its differences.
     #[track_caller]
     #[expect(
         clippy::needless_pass_by_value,

@@ -20,7 +20,8 @@ use crate::switches::Switches;
 use crate::time::EmulatorClock;
 use crate::trigger::Triggers;
 
-/// The parts. Only `state` has a lock that a request holds; the other parts have their own, and never take this one.
+/// The parts. Only `state` has a lock that a request holds; the other parts have their own, and
+/// never take this one.
 #[derive(Debug)]
 pub(crate) struct Hub {
     state: Mutex<State>,
@@ -181,7 +182,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns to the start: the state of the seed, its switches and faults, its deliveries, and its clock.
+    /// Returns to the start: the state of the seed, its switches and faults, its deliveries, and
+    /// its clock.
     ///
     /// # Errors
     /// None that the start would not have had.
@@ -195,8 +197,8 @@ impl Hub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes an event and gives it to the deliveries. It is called with the state's lock held, so that events are emitted in the
-    /// order of the changes.
+    /// Makes an event and gives it to the deliveries. It is called with the state's lock held, so
+    /// that events are emitted in the order of the changes.
     pub(crate) fn emit(
         &self,
         state: &State,

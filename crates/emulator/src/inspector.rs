@@ -1,4 +1,5 @@
-//! The page of a program that receives deliveries: the emulator's list and detail, without the emulator.
+//! The page of a program that receives deliveries: the emulator's list and detail, without the
+//! emulator.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -26,39 +27,47 @@ pub struct DeliveryFilter<'a> {
 
 /// The deliveries that an [`Inspector`] shows.
 ///
-/// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `number`, `id`, `eventId`, `eventType`,
-/// `subscriptionId`, `state`, `nextAttemptAt` and `attempts`; and `subject`, what the event is about, and `reason`, why it was not
-/// accepted. The page shows all values as text. A later delivery has a greater number.
+/// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `number`,
+/// `id`, `eventId`, `eventType`, `subscriptionId`, `state`, `nextAttemptAt` and `attempts`; and
+/// `subject`, what the event is about, and `reason`, why it was not accepted. The page shows all
+/// values as text. A later delivery has a greater number.
 ///
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.
 pub trait Inspected: Send + Sync + 'static {
-    /// Returns the newest deliveries that fit the filter, `limit` at most, the newest first; and the numbers that stand above the
-    /// list, as an object: `kept`, the number of those that were searched, `received`, `states`, the number of those that fit the filter
-    /// but for its state, by their `state`, and `leftOut`, the number of those that are not shown.
+    /// Returns the newest deliveries that fit the filter, `limit` at most, the newest first; and
+    /// the numbers that stand above the list, as an object: `kept`, the number of those that were
+    /// searched, `received`, `states`, the number of those that fit the filter but for its state,
+    /// by their `state`, and `leftOut`, the number of those that are not shown.
     fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> (Vec<Value>, Value);
 
-    /// Returns what the page says of the receiver, as an object: `url`, where deliveries are taken; `next`, a command that sends one;
-    /// `forward`, where they are passed on to, or null; `most`, the number of deliveries that are kept.
+    /// Returns what the page says of the receiver, as an object: `url`, where deliveries are taken;
+    /// `next`, a command that sends one; `forward`, where they are passed on to, or null; `most`,
+    /// the number of deliveries that are kept.
     fn receiver(&self) -> Value;
 
-    /// Returns the delivery with this id, or the newest one of the event with this id. Each attempt has its `request` and its `answer` too.
+    /// Returns the delivery with this id, or the newest one of the event with this id. Each attempt
+    /// has its `request` and its `answer` too.
     fn delivery(&self, id: &str) -> Option<Value>;
 
-    /// Returns the reason why the delivery with this id was refused. It may take seconds, and is called on a thread that may block.
+    /// Returns the reason why the delivery with this id was refused. It may take seconds, and is
+    /// called on a thread that may block.
     fn explain(&self, id: &str) -> Option<Value>;
 
-    /// Sends the delivery with this id again. Returns an object: `told` is the result as a sentence, `id` is the id of the new delivery, or
-    /// null. Returns `None` if there is no such delivery. It may take seconds, and is called on a thread that may block.
+    /// Sends the delivery with this id again. Returns an object: `told` is the result as a
+    /// sentence, `id` is the id of the new delivery, or null. Returns `None` if there is no such
+    /// delivery. It may take seconds, and is called on a thread that may block.
     ///
     /// # Errors
     /// It can't be delivered again, or it was not accepted.
     ///
     /// # Security
-    /// Each program on the machine can ask for it. So a delivery that was refused must not be signed here.
+    /// Each program on the machine can ask for it. So a delivery that was refused must not be
+    /// signed here.
     fn replay(&self, id: &str) -> Option<Result<Value, String>>;
 
-    /// Signs this body and delivers it, with the other headers of the delivery with this id. Else as [`replay`](Self::replay).
+    /// Signs this body and delivers it, with the other headers of the delivery with this id. Else
+    /// as [`replay`](Self::replay).
     ///
     /// # Errors
     /// It can't be delivered, or it was not accepted.
@@ -68,11 +77,13 @@ pub trait Inspected: Send + Sync + 'static {
     fn send(&self, id: &str, body: Bytes) -> Option<Result<Value, String>>;
 }
 
-/// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.
+/// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received.
+/// Dropping it closes the page.
 ///
 /// # Security
-/// Whoever reaches it reads it. So it accepts only a listener on a loopback address, and refuses requests with another name in `Host`.
-/// To have a changed body signed and delivered takes the token in [`signing_url`](Self::signing_url).
+/// Whoever reaches it reads it. So it accepts only a listener on a loopback address, and refuses
+/// requests with another name in `Host`. To have a changed body signed and delivered takes the
+/// token in [`signing_url`](Self::signing_url).
 pub struct Inspector {
     address: SocketAddr,
     live: Live,
@@ -119,7 +130,8 @@ impl Inspector {
         })
     }
 
-    /// Returns the address of the page, such as `http://127.0.0.1:40000`, without a slash at its end.
+    /// Returns the address of the page, such as `http://127.0.0.1:40000`, without a slash at its
+    /// end.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

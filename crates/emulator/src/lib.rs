@@ -1,12 +1,13 @@
-//! The Workspace Data Service on your machine: its API with state, signed deliveries with retries, and inbound triggers. A test sets the
-//! time, and chooses the faults.
+//! The Workspace Data Service on your machine: its API with state, signed deliveries with retries,
+//! and inbound triggers. A test sets the time, and chooses the faults.
 //!
-//! The command `hookgate emulate` runs the same emulator. docs/emulator.md has the form of a seed and the control API. It also lists which
-//! behaviour the specification shows, which is assumed, and which is unknown.
+//! The command `hookgate emulate` runs the same emulator. docs/emulator.md has the form of a seed
+//! and the control API. It also lists which behaviour the specification shows, which is assumed,
+//! and which is unknown.
 //!
 //! # One clock
-//! The receiver and its store read the emulator's clock. So a test of an event with retries over 36 minutes takes a few
-//! milliseconds, and its timestamps are right:
+//! The receiver and its store read the emulator's clock. So a test of an event with retries over 36
+//! minutes takes a few milliseconds, and its timestamps are right:
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,8 +51,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A receiver in another process reads a real clock. With [`EmulatorBuilder::real_signatures`] deliveries are signed at the real time, and
-//! the schedule still follows the emulator's time.
+//! A receiver in another process reads a real clock. With [`EmulatorBuilder::real_signatures`]
+//! deliveries are signed at the real time, and the schedule still follows the emulator's time.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

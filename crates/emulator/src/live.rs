@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-/// Changes that a slow listener may be behind by. It misses the older ones, and reads everything anew.
+/// Changes that a slow listener may be behind by. It misses the older ones, and reads everything
+/// anew.
 const BEHIND: usize = 1_024;
 
-/// The longest change that is told whole, so that slow listeners keep a bounded part of memory: in place of a longer one they hear
-/// that they missed something, and read it anew.
+/// The longest change that is told whole, so that slow listeners keep a bounded part of memory: in
+/// place of a longer one they hear that they missed something, and read it anew.
 const LONGEST: usize = 32 << 10;
 
 /// One change: its kind and its data as JSON.

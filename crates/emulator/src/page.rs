@@ -1,4 +1,5 @@
-//! The page at `/`, embedded in the program: plain HTML, CSS and JavaScript modules, each file with one part of it.
+//! The page at `/`, embedded in the program: plain HTML, CSS and JavaScript modules, each file with
+//! one part of it.
 
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +75,8 @@ mod tests {
             .text
     }
 
-    /// Texts of rows and deliveries come from others: they must never be read as HTML or as a script.
+    /// Texts of rows and deliveries come from others: they must never be read as HTML or as a
+    /// script.
     #[test]
     fn no_file_writes_html_or_runs_texts() {
         let ways = [

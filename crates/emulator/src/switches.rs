@@ -1,4 +1,5 @@
-//! What the specification leaves open, as named switches. One table makes the control API, the options and the docs.
+//! What the specification leaves open, as named switches. One table makes the control API, the
+//! options and the docs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +69,8 @@ impl Switches {
         Ok(())
     }
 
-    /// Sets all of these, or none where one is wrong. Those that are not named keep their positions.
+    /// Sets all of these, or none where one is wrong. Those that are not named keep their
+    /// positions.
     pub(crate) fn set_all<'a>(
         &self,
         values: impl IntoIterator<Item = (&'a String, &'a Value)>,

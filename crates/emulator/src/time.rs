@@ -16,12 +16,15 @@ pub(crate) enum SigningTime {
     Emulated,
 }
 
-/// A point of the emulator's monotonic time: it stands still or goes forward, also where the base clock's wall is set.
+/// A point of the emulator's monotonic time: it stands still or goes forward, also where the base
+/// clock's wall is set.
 pub(crate) type Moment = Duration;
 
-/// The clock of one emulator: its base clock, plus the time that `advance` has added. Clones share their time.
+/// The clock of one emulator: its base clock, plus the time that `advance` has added. Clones share
+/// their time.
 ///
-/// A receiver in the same process uses it as its own clock, so that later retries are not ahead of the receiver:
+/// A receiver in the same process uses it as its own clock, so that later retries are not ahead of
+/// the receiver:
 ///
 /// ```text
 /// Receiver::builder().clock(emulator.clock()).store(MemoryStore::default().with_clock(emulator.clock()))
@@ -56,8 +59,9 @@ impl EmulatorClock {
         }
     }
 
-    /// Returns the time that a signature has now whose first attempt was signed at `first`, when the offset was `offset`. For a
-    /// receiver that reads a real clock it has become older by what `advance` has passed since.
+    /// Returns the time that a signature has now whose first attempt was signed at `first`, when
+    /// the offset was `offset`. For a receiver that reads a real clock it has become older by what
+    /// `advance` has passed since.
     pub(crate) fn aged(&self, first: UnixSeconds, offset: Duration) -> UnixSeconds {
         let passed = match self.signatures {
             SigningTime::Real => self.offset().saturating_sub(offset).as_secs(),
@@ -71,7 +75,8 @@ impl EmulatorClock {
         self.monotonic().since_start()
     }
 
-    /// Returns the base clock's reading, which `advance` does not change: what an attempt takes is measured by it.
+    /// Returns the base clock's reading, which `advance` does not change: what an attempt takes is
+    /// measured by it.
     pub(crate) fn base_moment(&self) -> Moment {
         self.base.monotonic().since_start()
     }

@@ -1,16 +1,19 @@
-//! For handlers that take longer than the sender waits, or that must survive a deploy: deliveries are stored in a file, answered,
-//! and handled afterwards. Even if this process is killed, each event that was answered 2xx is handled.
+//! For handlers that take longer than the sender waits, or that must survive a deploy: deliveries
+//! are stored in a file, answered, and handled afterwards. Even if this process is killed, each
+//! event that was answered 2xx is handled.
 //!
 //! ```sh
 //! cargo run -p hookgate-inbox --example durable_inbox -- --try
 //! ```
 //!
-//! With `INBOX=postgres://…?sslmode=verify-full` the entries are in a table that many machines share, by TLS where the URL asks for it:
-//! the package `hookgate-postgres` with its features `inbox`, `tls` and `ring`.
+//! With `INBOX=postgres://…?sslmode=verify-full` the entries are in a table that many machines
+//! share, by TLS where the URL asks for it: the package `hookgate-postgres` with its features
+//! `inbox`, `tls` and `ring`.
 //!
-//! The secret comes from `WEBHOOK_SECRET`. With `--try` it is a published one, with which anyone can sign: for deliveries from this
-//! machine. `ADDR` sets another address, `INBOX` another file than `inbox.db`, `TAKES_MS` how long an order takes. Ctrl-C or SIGTERM
-//! ends the program once the orders under way are done, or returned.
+//! The secret comes from `WEBHOOK_SECRET`. With `--try` it is a published one, with which anyone
+//! can sign: for deliveries from this machine. `ADDR` sets another address, `INBOX` another file
+//! than `inbox.db`, `TAKES_MS` how long an order takes. Ctrl-C or SIGTERM ends the program once the
+//! orders under way are done, or returned.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -47,8 +50,8 @@ struct Shop {
     takes: Duration,
 }
 
-/// Takes some time, like a handler that calls other services. It may run again after it was interrupted, so its effect is
-/// identified by the event's id.
+/// Takes some time, like a handler that calls other services. It may run again after it was
+/// interrupted, so its effect is identified by the event's id.
 async fn on_order(State(shop): State<Shop>, event: Event<Order>) -> StatusCode {
     tokio::time::sleep(shop.takes).await;
     if let EventData::RowCreated(row) = event.data {
@@ -105,11 +108,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
     tokio::select! {
         served = server.into_future() => served?,
-        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't
+        // hold up the end of the program.
         () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
     }
 
-    // No new deliveries come. Wait for entries being stored, then for entries being handled. The other entries stay in the file.
+    // No new deliveries come. Wait for entries being stored, then for entries being handled. The
+    // other entries stay in the file.
     acceptor.drain(Duration::from_secs(5)).await;
     let ended = workers.shutdown(Duration::from_secs(10)).await;
     let left = inbox.stats().await?;

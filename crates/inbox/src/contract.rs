@@ -1,4 +1,5 @@
-//! The tests that every [`Engine`] must pass (feature `contract`): those of `hookgate-sqlite` and `hookgate-postgres` do, and yours must.
+//! The tests that every [`Engine`] must pass (feature `contract`): those of `hookgate-sqlite` and
+//! `hookgate-postgres` do, and yours must.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,15 +19,19 @@
 //! ```
 //!
 //! In addition to the docs of the trait, these tests fix:
-//! - A lease that has ended still belongs to its holder until the next lease: the holder can renew and settle it.
-//! - A renewal after a settlement is `Lost`, as there is no lease any more. The same settlement again is `Held` and changes
-//!   nothing, also if the entry is queued again, until its next lease.
+//! - A lease that has ended still belongs to its holder until the next lease: the holder can renew
+//!   and settle it.
+//! - A renewal after a settlement is `Lost`, as there is no lease any more. The same settlement
+//!   again is `Held` and changes nothing, also if the entry is queued again, until its next lease.
 //! - A repeated `Retry` settlement does not begin the wait again.
-//! - `next_in` is never zero because of an entry that cannot be leased now: one of `except`, or one whose row runs elsewhere.
-//! - An entry in `except` counts as running, and its row too, whatever state and lease the engine stores for it.
-//! - `Selection` without a state means all the states that the call applies to; with a state that the call does not apply to, it
-//!   selects no entry.
-//! - An unlimited time does not overflow. An entry's age counts from its first lease on, however that lease ended.
+//! - `next_in` is never zero because of an entry that cannot be leased now: one of `except`, or one
+//!   whose row runs elsewhere.
+//! - An entry in `except` counts as running, and its row too, whatever state and lease the engine
+//!   stores for it.
+//! - `Selection` without a state means all the states that the call applies to; with a state that
+//!   the call does not apply to, it selects no entry.
+//! - An unlimited time does not overflow. An entry's age counts from its first lease on, however
+//!   that lease ended.
 
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)] // Tests make times, and may panic.
 
@@ -152,11 +157,12 @@ fn all() -> Vec<(&'static str, Test)> {
     ]
 }
 
-/// Runs all tests, each on an engine of its own, and reports which tests failed. `open` makes a new, empty engine; its argument
-/// is the test's name.
+/// Runs all tests, each on an engine of its own, and reports which tests failed. `open` makes a
+/// new, empty engine; its argument is the test's name.
 ///
 /// # Panics
-/// A test failed: the message names it. Or there is no tokio runtime; use a multi-thread runtime, which shows the most races.
+/// A test failed: the message names it. Or there is no tokio runtime; use a multi-thread runtime,
+/// which shows the most races.
 pub async fn run_all<F, O>(open: F)
 where
     F: Fn(&'static str) -> O + Send + Sync + 'static,
@@ -189,8 +195,8 @@ impl Subject {
         Self { engine, time }
     }
 
-    /// The unit of time in the tests: a lease of one unit has ended after [`pass`](Self::pass) of two, and a lease of a hundred
-    /// has not.
+    /// The unit of time in the tests: a lease of one unit has ended after [`pass`](Self::pass) of
+    /// two, and a lease of a hundred has not.
     fn units(&self, count: u32) -> Duration {
         let unit = match self.time {
             Time::Manual(_) => Duration::from_secs(10),

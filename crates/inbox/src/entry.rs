@@ -9,7 +9,8 @@ use hookgate::{
     receiver::StoredDelivery, verify::Malformed,
 };
 
-/// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
+/// The last error of an entry that cannot be converted to a delivery: another program has changed
+/// it, or the disk has damaged it.
 pub const UNREADABLE: &str = "unreadable: this entry is none that was accepted";
 
 /// The number of an entry of an inbox. Numbers follow the order of acceptance.
@@ -54,7 +55,8 @@ impl FromStr for EntryId {
 pub enum EntryState {
     /// Waits to be leased: for the first time, or after a back-off.
     Queued,
-    /// A worker has leased it. If the lease has ended, the worker was killed or is blocked, and another worker takes the entry.
+    /// A worker has leased it. If the lease has ended, the worker was killed or is blocked, and
+    /// another worker takes the entry.
     Running,
     /// Handled. Its body is deleted; its id is remembered until its retention ends.
     Done,
@@ -63,7 +65,8 @@ pub enum EntryState {
 }
 
 impl EntryState {
-    /// Returns the state that an engine's table has as this number: `state as i64` gives the number of a state.
+    /// Returns the state that an engine's table has as this number: `state as i64` gives the number
+    /// of a state.
     ///
     /// ```
     /// use hookgate_inbox::EntryState;
@@ -78,7 +81,8 @@ impl EntryState {
     }
 }
 
-/// A delivery as an engine keeps it: the columns of its table. An engine writes and reads them, and changes none.
+/// A delivery as an engine keeps it: the columns of its table. An engine writes and reads them, and
+/// changes none.
 ///
 /// Its `Debug` shows nothing of the body.
 #[derive(Clone, PartialEq, Eq)]
@@ -93,8 +97,8 @@ pub struct Entry {
     pub event_id: String,
     /// The event's type.
     pub event_type: String,
-    /// The timestamp that was signed. Where the delivery is of another scheme than the default one, the scheme's name and a slash are in
-    /// front: `stripe/1763690000`, `github/`.
+    /// The timestamp that was signed. Where the delivery is of another scheme than the default one,
+    /// the scheme's name and a slash are in front: `stripe/1763690000`, `github/`.
     pub timestamp: String,
     /// The time of the receiver's wall clock when the delivery arrived.
     pub received_at: UnixSeconds,
@@ -128,7 +132,8 @@ impl Entry {
         Self {
             key: *delivery.key(),
             row: delivery.row().map(|(model, row)| {
-                // The model has its length before it, so that no two pairs of model and row give the same text.
+                // The model has its length before it, so that no two pairs of model and row give
+                // the same text.
                 let row = format!("{}:{model}{row}", model.len());
                 EventKey::new(&stored.scope, &row)
             }),

@@ -33,31 +33,37 @@ use super::entry::Entry;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// `hookgate_sqlite::open_inbox` keeps it in a file, `Postgres::inbox` of `hookgate-postgres` in a table.
+/// `hookgate_sqlite::open_inbox` keeps it in a file, `Postgres::inbox` of `hookgate-postgres` in a
+/// table.
 ///
 /// # Security
-/// The file or table holds bodies in plain text, with data of your users, until entries are done; bodies of dead letters stay until
-/// they are purged. The program that can write to it decides which events the handlers accept as verified.
+/// The file or table holds bodies in plain text, with data of your users, until entries are done;
+/// bodies of dead letters stay until they are purged. The program that can write to it decides
+/// which events the handlers accept as verified.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     pub(crate) engine: Arc<dyn Engine>,
 }
 
 impl Inbox {
-    /// Returns an inbox on an engine of your own. Those of `hookgate-sqlite` and `hookgate-postgres` have their own constructors.
+    /// Returns an inbox on an engine of your own. Those of `hookgate-sqlite` and
+    /// `hookgate-postgres` have their own constructors.
     #[must_use]
     pub fn on(engine: Arc<dyn Engine>) -> Self {
         Self { engine }
     }
 
-    /// Waits until every call is answered and the file is closed. Dropping the last clone closes the file too, in the background.
+    /// Waits until every call is answered and the file is closed. Dropping the last clone closes
+    /// the file too, in the background.
     ///
-    /// It also waits until every other clone is dropped, for as long as that takes. Workers hold one until their
-    /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](hookgate::sink::Acceptor) holds one even when it is drained:
-    /// drop it first, and the app or service that it is part of. So the order is: the server ends, the acceptor is dropped with its
-    /// app, the workers are shut down, `close`. Beside a server that goes on it would not end: bound the wait with
-    /// `tokio::time::timeout(limit, inbox.close())`. When the limit has passed, every accepted delivery is still on the disk, and the
-    /// acceptor goes on. The file is closed when the last clone is dropped.
+    /// It also waits until every other clone is dropped, for as long as that takes. Workers hold
+    /// one until their [`shutdown`](super::RunningWorkers::shutdown) returns. An
+    /// [`Acceptor`](hookgate::sink::Acceptor) holds one even when it is drained: drop it first, and
+    /// the app or service that it is part of. So the order is: the server ends, the acceptor is
+    /// dropped with its app, the workers are shut down, `close`. Beside a server that goes on it
+    /// would not end: bound the wait with `tokio::time::timeout(limit, inbox.close())`. When the
+    /// limit has passed, every accepted delivery is still on the disk, and the acceptor goes on.
+    /// The file is closed when the last clone is dropped.
     pub async fn close(self) {
         let end = self.engine.end();
         drop(self);

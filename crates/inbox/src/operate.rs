@@ -27,24 +27,27 @@ impl Inbox {
         Ok(self.engine.show(id).await?.map(StoredEntry::of))
     }
 
-    /// Makes queued entries and dead letters due now, with their count of runs set to zero. Entries that are running or done are
-    /// not changed. Returns the number of entries that it made due.
+    /// Makes queued entries and dead letters due now, with their count of runs set to zero. Entries
+    /// that are running or done are not changed. Returns the number of entries that it made due.
     ///
-    /// An entry that is [too old](super::Workers::claim_retention) to be run again becomes a dead letter again.
+    /// An entry that is [too old](super::Workers::claim_retention) to be run again becomes a dead
+    /// letter again.
     ///
     /// # Errors
-    /// After an error, some entries may be changed, and the message tells their number: it is safe to call again. While other
-    /// processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
+    /// After an error, some entries may be changed, and the message tells their number: it is safe
+    /// to call again. While other processes keep the file of an inbox on SQLite locked, each step
+    /// of 500 entries waits up to 10 s.
     pub async fn retry(&self, which: Selection) -> Result<u64, StoreError> {
         let change = Change::Retry { forgets_age: false };
         self.engine.operate(which, change).await
     }
 
-    /// As [`retry`](Self::retry), and workers run the entries however long ago their first run began, as if each had never been
-    /// run.
+    /// As [`retry`](Self::retry), and workers run the entries however long ago their first run
+    /// began, as if each had never been run.
     ///
-    /// **The effect may happen twice.** An earlier run may have committed its effect without a settlement in the inbox, and the
-    /// claim that would show it may be forgotten by now. First check whether the effect has happened.
+    /// **The effect may happen twice.** An earlier run may have committed its effect without a
+    /// settlement in the inbox, and the claim that would show it may be forgotten by now. First
+    /// check whether the effect has happened.
     ///
     /// # Errors
     /// As [`retry`](Self::retry).
@@ -56,8 +59,8 @@ impl Inbox {
         self.engine.operate(which, change).await
     }
 
-    /// Makes queued entries dead letters, with this reason as their last error: one line, at most 512 bytes. Returns the number
-    /// of entries.
+    /// Makes queued entries dead letters, with this reason as their last error: one line, at most
+    /// 512 bytes. Returns the number of entries.
     ///
     /// # Errors
     /// As [`retry`](Self::retry).
@@ -67,8 +70,9 @@ impl Inbox {
         self.engine.operate(which, change).await
     }
 
-    /// Deletes dead letters and entries that are done, with their ids: if the sender delivers such an event again, it is handled
-    /// again. Entries that are queued or running are not changed. Returns the number of entries.
+    /// Deletes dead letters and entries that are done, with their ids: if the sender delivers such
+    /// an event again, it is handled again. Entries that are queued or running are not changed.
+    /// Returns the number of entries.
     ///
     /// # Errors
     /// As [`retry`](Self::retry).
@@ -76,12 +80,15 @@ impl Inbox {
         self.engine.operate(which, Change::Purge).await
     }
 
-    /// Deletes the data of these entries, as for the request of a person whom they concern: dead letters and entries that are done
-    /// lose their body, the row that they belong to and their last error. Their ids stay known for the retention, so that a copy
-    /// that the sender delivers is a duplicate, and is not handled. Queued and running entries are not changed:
-    /// [`erase_including_waiting`](Self::erase_including_waiting) erases them too. Returns the number of entries.
+    /// Deletes the data of these entries, as for the request of a person whom they concern: dead
+    /// letters and entries that are done lose their body, the row that they belong to and their
+    /// last error. Their ids stay known for the retention, so that a copy that the sender delivers
+    /// is a duplicate, and is not handled. Queued and running entries are not changed:
+    /// [`erase_including_waiting`](Self::erase_including_waiting) erases them too. Returns the
+    /// number of entries.
     ///
-    /// The entry's number, the event's id and type, its times, the scope and the name of the key stay until the retention ends.
+    /// The entry's number, the event's id and type, its times, the scope and the name of the key
+    /// stay until the retention ends.
     ///
     /// ```
     /// use hookgate_inbox::{EntryState, Page, Selection};
@@ -106,19 +113,20 @@ impl Inbox {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given; on PostgreSQL none is run.
-    /// [Erasure](hookgate::guide::erasure) says what either costs, and which bytes stay.
+    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given; on
+    /// PostgreSQL none is run. [Erasure](hookgate::guide::erasure) says what either costs, and
+    /// which bytes stay.
     ///
     /// # Errors
-    /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file.
-    /// It is safe to call again.
+    /// After an error, some entries may be erased, and the message tells their number; some of
+    /// their bytes may be left in the file. It is safe to call again.
     pub async fn erase(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
         self.erase_each(entries, Change::Erase { waiting: false })
             .await
     }
 
-    /// As [`erase`](Self::erase), and also queued and running entries, **which are then never handled**. A handler that runs is not
-    /// stopped, and its worker finds its lease lost.
+    /// As [`erase`](Self::erase), and also queued and running entries, **which are then never
+    /// handled**. A handler that runs is not stopped, and its worker finds its lease lost.
     ///
     /// # Errors
     /// As [`erase`](Self::erase).
@@ -127,8 +135,9 @@ impl Inbox {
             .await
     }
 
-    /// Deletes the last errors of these entries, whatever their state, and nothing else: for an entry that is another's, and whose
-    /// handler has named a person in its error. Returns the number of entries.
+    /// Deletes the last errors of these entries, whatever their state, and nothing else: for an
+    /// entry that is another's, and whose handler has named a person in its error. Returns the
+    /// number of entries.
     ///
     /// The bytes are overwritten as with [`erase`](Self::erase).
     ///
@@ -152,9 +161,9 @@ impl Inbox {
 
     /// Returns the number of entries in each state, and the age of the oldest.
     ///
-    /// On SQLite the call is cheap enough for every second: it reads stored counts. On PostgreSQL it counts entries that are
-    /// queued, running or dead in an index. This takes longer the more entries there are, and fails after 4 s: call it every
-    /// 10 s or less often.
+    /// On SQLite the call is cheap enough for every second: it reads stored counts. On PostgreSQL
+    /// it counts entries that are queued, running or dead in an index. This takes longer the more
+    /// entries there are, and fails after 4 s: call it every 10 s or less often.
     ///
     /// # Errors
     /// The inbox could not be read.
@@ -183,8 +192,8 @@ pub struct StoredEntry {
     pub subscription_id: Option<String>,
     /// The workspace that the subscription's keys are pinned to.
     pub pinned_workspace: Option<String>,
-    /// The delivery as it was accepted. `None` if its body is deleted, or if the stored data is not a valid delivery because
-    /// another program has changed it.
+    /// The delivery as it was accepted. `None` if its body is deleted, or if the stored data is not
+    /// a valid delivery because another program has changed it.
     pub delivery: Option<Delivery>,
 }
 

@@ -1,11 +1,12 @@
-//! Events of one row that come in the wrong order: the handler is told which is the newest, and an old one overwrites nothing.
+//! Events of one row that come in the wrong order: the handler is told which is the newest, and an
+//! old one overwrites nothing.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-order --example ordered
 //! ```
 //!
-//! It keeps rows in memory. It prints each event with its order and the row after it, and a line where an event was missed or
-//! is late. `ADDR` sets another address.
+//! It keeps rows in memory. It prints each event with its order and the row after it, and a line
+//! where an event was missed or is late. `ADDR` sets another address.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -31,8 +32,9 @@ pub(crate) struct Rows(BTreeMap<RowId, Row>);
 
 #[derive(Default)]
 struct Row {
-    /// `createdAt` of the newest creation or deletion, in nanoseconds since 1970: values of older events are ignored. A program may
-    /// delete the mark of a deleted row when no older event can come any more.
+    /// `createdAt` of the newest creation or deletion, in nanoseconds since 1970: values of older
+    /// events are ignored. A program may delete the mark of a deleted row when no older event can
+    /// come any more.
     floor: Option<i128>,
     /// Whether that was a deletion.
     is_deleted: bool,
@@ -68,14 +70,15 @@ impl Row {
 }
 
 impl Rows {
-    /// The properties of a row that exists: it was not deleted, or an event was handled that is newer than its deletion.
+    /// The properties of a row that exists: it was not deleted, or an event was handled that is
+    /// newer than its deletion.
     pub(crate) fn get(&self, id: &RowId) -> Option<&BTreeMap<String, Property>> {
         let row = self.0.get(id)?;
         (!row.is_deleted || !row.properties.is_empty()).then_some(&row.properties)
     }
 
-    /// Writes what an event of a row says, unless a newer event has said otherwise. Times alone decide, so that the rows are the same
-    /// in any order of the events. Returns the row's id.
+    /// Writes what an event of a row says, unless a newer event has said otherwise. Times alone
+    /// decide, so that the rows are the same in any order of the events. Returns the row's id.
     pub(crate) fn apply(&mut self, event: Event) -> Option<RowId> {
         let at = event
             .created_at
@@ -102,8 +105,9 @@ impl Rows {
                     for (name, change) in updated.changes.iter() {
                         let (before, value) = (json(&change.before), json(&change.after));
                         let known = row.properties.get(name);
-                        // An older event still sets a property that no newer one has named. Of two events of one time, one may have
-                        // found the other's value: it is the newer one.
+                        // An older event still sets a property that no newer one has named. Of two
+                        // events of one time, one may have found the other's value: it is the newer
+                        // one.
                         let is_newest = known.is_none_or(|now| {
                             now.at < at || (now.at == at || at.is_none()) && now.value == before
                         });
@@ -118,7 +122,8 @@ impl Rows {
             }
             EventData::RowDeleted(deleted) => {
                 let row = self.0.entry(deleted.row_id.clone()).or_default();
-                // A deletion without a time, or of the time of a creation, deletes nothing: it may be the older one.
+                // A deletion without a time, or of the time of a creation, deletes nothing: it may
+                // be the older one.
                 if at.is_some() && at > row.floor {
                     row.raise(at, true);
                 }

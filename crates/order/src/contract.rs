@@ -17,15 +17,16 @@ const LONG: Duration = Duration::from_secs(3_600);
 const SHORT: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Checks a store against the contract of [`OrderStore`]. The store must be empty, and has some records afterwards. `advance` lets
-/// time pass for the store: it moves a [`ManualClock`](hookgate::clock::ManualClock), or sleeps, 6 s in all.
+/// Checks a store against the contract of [`OrderStore`]. The store must be empty, and has some
+/// records afterwards. `advance` lets time pass for the store: it moves a
+/// [`ManualClock`](hookgate::clock::ManualClock), or sleeps, 6 s in all.
 ///
 /// # Errors
 /// A call of the store failed.
 ///
 /// # Panics
-/// The store breaks the contract, and the message says which rule; or there is no tokio runtime. Use a multi-thread runtime: it
-/// shows the most races.
+/// The store breaks the contract, and the message says which rule; or there is no tokio runtime.
+/// Use a multi-thread runtime: it shows the most races.
 ///
 /// A store of your own, which keeps bytes as a database does:
 ///
@@ -124,7 +125,8 @@ async fn each_field_is_kept(store: &impl OrderStore) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Many writers use the same revision, first on a new row and then on a row with a record. Only one of them may succeed.
+/// Many writers use the same revision, first on a new row and then on a row with a record. Only one
+/// of them may succeed.
 async fn one_racer_wins<S: OrderStore>(store: &Arc<S>) -> Result<(), StoreError> {
     let row = [2; 16];
     let mut present = 0;

@@ -9,7 +9,8 @@ use http::request::Parts;
 
 use super::judge::Order;
 
-/// Without an [`OrderGuard`](super::OrderGuard) the request is answered 500, and the answer names the line of code to add.
+/// Without an [`OrderGuard`](super::OrderGuard) the request is answered 500, and the answer names
+/// the line of code to add.
 impl<S: Sync> FromRequestParts<S> for Order {
     type Rejection = Response;
 

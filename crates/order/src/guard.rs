@@ -12,9 +12,11 @@ use super::turns::Turns;
 
 /// Tells a handler whether its event is the newest of its row. See [the crate's page](crate).
 ///
-/// It is a tower layer. Put it **inside** the receiver's layer: `post(on_event).layer((receiver.layer(), guard))`. In an inbox, put
-/// it around the service of the workers: `Workers::new(&inbox).start(guard.layer(service))`. For a handler function of
-/// [`Receiver::handle`](hookgate::Receiver::handle) or `Workers::start_handler`, see [`ordered`](Self::ordered).
+/// It is a tower layer. Put it **inside** the receiver's layer:
+/// `post(on_event).layer((receiver.layer(), guard))`. In an inbox, put it around the service of the
+/// workers: `Workers::new(&inbox).start(guard.layer(service))`. For a handler function of
+/// [`Receiver::handle`](hookgate::Receiver::handle) or `Workers::start_handler`, see
+/// [`ordered`](Self::ordered).
 #[derive(Clone)]
 #[must_use = "a guard does nothing until it is a layer of a service, or around a handler"]
 pub struct OrderGuard {
@@ -31,8 +33,9 @@ pub struct OrderGuard {
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 
 impl OrderGuard {
-    /// Makes a guard with this store. All guards of the same rows, in all processes, must use the same store. In one process, use
-    /// clones of one guard: they handle one event of a row at a time.
+    /// Makes a guard with this store. All guards of the same rows, in all processes, must use the
+    /// same store. In one process, use clones of one guard: they handle one event of a row at a
+    /// time.
     pub fn new(store: impl OrderStore) -> Self {
         Self {
             store: Arc::new(store),
@@ -46,38 +49,42 @@ impl OrderGuard {
         }
     }
 
-    /// Sets the time for which the newest event of a row is remembered, from the end of its handler. Default: 7 days. An
-    /// event that does not change the record, such as a repeat and most stale events, does not renew the time. After this time,
-    /// the next event of the row is `Newest`, however old it is. With an inbox, set the time for which entries may wait there,
+    /// Sets the time for which the newest event of a row is remembered, from the end of its
+    /// handler. Default: 7 days. An event that does not change the record, such as a repeat and
+    /// most stale events, does not renew the time. After this time, the next event of the row is
+    /// `Newest`, however old it is. With an inbox, set the time for which entries may wait there,
     /// dead letters included.
     ///
-    /// The minimum is [`RetrySchedule::minimum_retention`] of the service's schedule, 26 h 46 min 30 s. A shorter time counts as
-    /// the minimum.
+    /// The minimum is [`RetrySchedule::minimum_retention`] of the service's schedule, 26 h 46 min
+    /// 30 s. A shorter time counts as the minimum.
     pub fn retention(mut self, retention: Duration) -> Self {
         let least = RetrySchedule::default().minimum_retention(&Window::default());
         self.retention = retention.max(least);
         self
     }
 
-    /// Answers a stale event 204, without the handler. The event is then done, and its values are lost. By default the handler
-    /// runs, and gets [`Order::Stale`](super::Order::Stale).
+    /// Answers a stale event 204, without the handler. The event is then done, and its values are
+    /// lost. By default the handler runs, and gets [`Order::Stale`](super::Order::Stale).
     pub fn skip_stale(mut self) -> Self {
         self.skips_stale = true;
         self
     }
 
-    /// Also reports an update of a row without a record as a [gap](Ordered::gap): its creation was missed.
+    /// Also reports an update of a row without a record as a [gap](Ordered::gap): its creation was
+    /// missed.
     ///
-    /// Set it only if the guard has seen the creation of every row, and still has its record. This needs a data model whose first
-    /// row is younger than the guard, a store that survives restarts, and a [retention](Self::retention) of `Duration::MAX`.
-    /// Otherwise older rows, and rows whose records have ended, are reported too.
+    /// Set it only if the guard has seen the creation of every row, and still has its record. This
+    /// needs a data model whose first row is younger than the guard, a store that survives
+    /// restarts, and a [retention](Self::retention) of `Duration::MAX`. Otherwise older rows, and
+    /// rows whose records have ended, are reported too.
     pub fn expect_creations(mut self) -> Self {
         self.expects_creations = true;
         self
     }
 
-    /// Calls `hook` for each handled event about a row, after the store has recorded it. A panic in the hook has no effect. Where
-    /// the event shows a [gap](Ordered::gap), use the hook to request a reconciliation of the data model.
+    /// Calls `hook` for each handled event about a row, after the store has recorded it. A panic in
+    /// the hook has no effect. Where the event shows a [gap](Ordered::gap), use the hook to request
+    /// a reconciliation of the data model.
     pub fn on_ordered(mut self, hook: impl Fn(&Ordered) + Send + Sync + 'static) -> Self {
         self.ordered = Some(Arc::new(hook));
         self

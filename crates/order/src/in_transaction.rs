@@ -1,5 +1,5 @@
-//! The order of a row's events, inside the transaction that writes the effects: the values that PostgreSQL and SQLite have in
-//! common.
+//! The order of a row's events, inside the transaction that writes the effects: the values that
+//! PostgreSQL and SQLite have in common.
 
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ use super::event::RowEvent;
 use super::judge::{GapReason, Judgement, Order, judge};
 use super::store::LastHandled;
 
-/// The values to bind to the statements `LOCK_ROW` and `WRITE_ROW`, of PostgreSQL or of SQLite: see there.
+/// The values to bind to the statements `LOCK_ROW` and `WRITE_ROW`, of PostgreSQL or of SQLite: see
+/// there.
 ///
-/// In a transaction of another database: lock the record of this [key](Self::key) and read its bytes, if it has not ended;
-/// [`judge`](Self::judge) the event against them; then write [the next bytes](OrderedIn::record), if there are any, for the
-/// [retention](Self::retain_micros). Where there are no values, the result is [`OrderedIn::NO_ROW`].
+/// In a transaction of another database: lock the record of this [key](Self::key) and read its
+/// bytes, if it has not ended; [`judge`](Self::judge) the event against them; then write [the next
+/// bytes](OrderedIn::record), if there are any, for the [retention](Self::retain_micros). Where
+/// there are no values, the result is [`OrderedIn::NO_ROW`].
 #[derive(Clone, Debug)]
 pub struct RowValues {
     key: EventKey,
@@ -25,8 +27,9 @@ pub struct RowValues {
 }
 
 impl RowValues {
-    /// Returns the values of a delivery. `name` is the name of the program, and the row is remembered for `retain`. `None` if the event
-    /// is not about a row, or can't be read: its order is [`Unknown`](Order::Unknown).
+    /// Returns the values of a delivery. `name` is the name of the program, and the row is
+    /// remembered for `retain`. `None` if the event is not about a row, or can't be read: its order
+    /// is [`Unknown`](Order::Unknown).
     #[must_use]
     pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Option<Self> {
         let event = RowEvent::read(delivery).ok()??;

@@ -15,13 +15,15 @@ use super::store::LastHandled;
 /// The order of an event among the handled events of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// No newer event of the row was handled: the row was unknown, or its newest handled event is older, or is this one.
+    /// No newer event of the row was handled: the row was unknown, or its newest handled event is
+    /// older, or is this one.
     Newest,
     /// A newer event of the row was handled.
     Stale,
-    /// It is not known which event is newer. Possible reasons: their `createdAt` are equal, or differ by less than the unit in
-    /// which they are written; `createdAt` is not a date with a time; the event updates a deleted row, and no new creation was
-    /// handled; or the event is not about a row.
+    /// It is not known which event is newer. Possible reasons: their `createdAt` are equal, or
+    /// differ by less than the unit in which they are written; `createdAt` is not a date with a
+    /// time; the event updates a deleted row, and no new creation was handled; or the event is not
+    /// about a row.
     Unknown,
 }
 
@@ -70,8 +72,9 @@ pub struct Ordered {
     pub row: RowId,
     /// The order that the handler was told.
     pub order: Order,
-    /// Whether another event of the row was handled and recorded at the same time, by another process or another guard: the handler of
-    /// the older event may have written last. The record belongs to the newer event.
+    /// Whether another event of the row was handled and recorded at the same time, by another
+    /// process or another guard: the handler of the older event may have written last. The record
+    /// belongs to the newer event.
     pub has_overlapped: bool,
     /// The sign that another event of the row was missed, or has not come yet.
     pub gap: Option<GapReason>,
@@ -88,7 +91,8 @@ pub(crate) struct Judgement {
 
 /// Judges an event against the row's record.
 ///
-/// A row without a record may be older than the guard, or its record has ended: an update of it does not show a gap.
+/// A row without a record may be older than the guard, or its record has ended: an update of it
+/// does not show a gap.
 pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
     let judged = |order, gap, next| Judgement { order, gap, next };
     let Some(at) = event.at else {
@@ -147,8 +151,8 @@ fn after(known: &Known, change: &RowChange) -> Known {
     }
 }
 
-/// Returns the record after an event that is older, or may be newer: then with its time. It remains the record of the newest event.
-/// `None` if nothing changes.
+/// Returns the record after an event that is older, or may be newer: then with its time. It remains
+/// the record of the newest event. `None` if nothing changes.
 fn beside(
     last: &LastHandled,
     change: &RowChange,
@@ -160,7 +164,8 @@ fn beside(
         // An event that lies between the two times is not the newest.
         next.at = last.at.spanning(at);
     }
-    // A deleted row has known properties only if it was updated since: its creation is the one that was missing, or may be.
+    // A deleted row has known properties only if it was updated since: its creation is the one that
+    // was missing, or may be.
     let may_live = may_be_newer.is_some() || last.known != Known::default();
     match change {
         RowChange::Created(values) if last.is_deleted && may_live => {

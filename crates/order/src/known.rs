@@ -32,7 +32,8 @@ pub(super) struct Changed {
 /// The values of a row's properties, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Whether a property that is not listed is empty: the row was seen created. Otherwise it is unknown.
+    /// Whether a property that is not listed is empty: the row was seen created. Otherwise it is
+    /// unknown.
     is_whole: bool,
     /// In the order of the names' hashes.
     values: Vec<(NameHash, ValueHash)>,
@@ -69,8 +70,8 @@ impl Known {
         }
     }
 
-    /// Takes over an event whose place among the others is not known, or is before them: a property of it whose value is not the
-    /// known one is unknown from now on.
+    /// Takes over an event whose place among the others is not known, or is before them: a property
+    /// of it whose value is not the known one is unknown from now on.
     pub(super) fn doubt(&mut self, changes: &[Changed]) {
         for changed in changes {
             if self.value(changed.name) != Some(changed.after) {

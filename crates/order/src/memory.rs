@@ -12,11 +12,12 @@ use hookgate::{
 
 use super::store::{LastHandled, OrderStore};
 
-/// A store in the memory of this process, for a limited number of rows. A restart deletes all records: the next event of a row is then
-/// [`Newest`](super::Order::Newest), however old it is.
+/// A store in the memory of this process, for a limited number of rows. A restart deletes all
+/// records: the next event of a row is then [`Newest`](super::Order::Newest), however old it is.
 ///
-/// When it is full, it evicts the row whose record is oldest. A row takes about 250 bytes, and 16 for each property that its
-/// events have named, at most 256 properties. Clones share their records.
+/// When it is full, it evicts the row whose record is oldest. A row takes about 250 bytes, and 16
+/// for each property that its events have named, at most 256 properties. Clones share their
+/// records.
 ///
 /// ```
 /// use hookgate_order::{MemoryOrderStore, OrderStore};
@@ -75,13 +76,15 @@ impl MemoryOrderStore {
         }
     }
 
-    /// Returns the number of rows that were forgotten before their retention ended, to make room for others.
+    /// Returns the number of rows that were forgotten before their retention ended, to make room
+    /// for others.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.records().evicted
     }
 
-    /// Every step leaves the records consistent, so they stay usable after a panic elsewhere (in a clock, for example).
+    /// Every step leaves the records consistent, so they stay usable after a panic elsewhere (in a
+    /// clock, for example).
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +102,8 @@ impl Records {
         }
     }
 
-    /// Removes records in the order in which they were written, until the first one has not ended and there is room for one more.
+    /// Removes records in the order in which they were written, until the first one has not ended
+    /// and there is room for one more.
     fn make_room(&mut self, most: usize, now: Monotonic) {
         while let Some((_, row)) = self.written.first_key_value() {
             let row = *row;

@@ -1,4 +1,5 @@
-//! Metrics of a guard (feature `metrics`): through the facade crate, to the recorder that the program has installed.
+//! Metrics of a guard (feature `metrics`): through the facade crate, to the recorder that the
+//! program has installed.
 
 #![expect(
     clippy::disallowed_methods,
@@ -30,7 +31,8 @@ impl OrderMetrics {
         }
     }
 
-    /// Registers those that must not be missed, once: Prometheus sees no increase when a counter appears with its first value.
+    /// Registers those that must not be missed, once: Prometheus sees no increase when a counter
+    /// appears with its first value.
     pub(super) fn begin(&self) {
         if self.has_begun.swap(true, Ordering::Relaxed) {
             return;

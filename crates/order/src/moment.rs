@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use hookgate::event::Date;
 
-/// The instant of an event. The specification does not say how exact `createdAt` is, so a moment knows how exactly it was
-/// written.
+/// The instant of an event. The specification does not say how exact `createdAt` is, so a moment
+/// knows how exactly it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// Since 1970.
@@ -17,7 +17,8 @@ pub(crate) struct Moment {
 const SECOND: u32 = 1_000_000;
 
 impl Moment {
-    /// Returns `None` for a text that is not a date, and for a date without a time: it may be any moment of that day.
+    /// Returns `None` for a text that is not a date, and for a date without a time: it may be any
+    /// moment of that day.
     pub(super) fn read(text: &str) -> Option<Self> {
         let date = Date::parse(text).ok().filter(|date| !date.is_date_only())?;
         let fraction = date.as_str().split_once('.').map_or("", |(_, rest)| rest);
@@ -31,14 +32,16 @@ impl Moment {
         Some(Self { micros, resolution })
     }
 
-    /// Returns `None` if the two are too close to tell: closer than the coarser of the two was written.
+    /// Returns `None` if the two are too close to tell: closer than the coarser of the two was
+    /// written.
     pub(super) fn compare(self, other: Self) -> Option<Ordering> {
         let coarser = self.resolution.max(other.resolution);
         let is_apart = self.micros.abs_diff(other.micros) >= coarser.into();
         is_apart.then(|| self.micros.cmp(&other.micros))
     }
 
-    /// Returns a moment for two that are too close to tell: another one is later than it only if it is later than both.
+    /// Returns a moment for two that are too close to tell: another one is later than it only if it
+    /// is later than both.
     pub(super) fn spanning(self, other: Self) -> Self {
         Self {
             micros: self.micros.max(other.micros),

@@ -19,7 +19,8 @@ use super::store::LastHandled;
 
 /// The time limit of the call before the handler.
 const TO_READ: Duration = Duration::from_secs(1);
-/// The time limit of each call after the handler. Its failure costs a second run of the handler, so it gets longer.
+/// The time limit of each call after the handler. Its failure costs a second run of the handler, so
+/// it gets longer.
 const TO_WRITE: Duration = Duration::from_secs(10);
 /// Each time another writer was faster.
 const TRIES: u32 = 16;
@@ -98,8 +99,8 @@ impl OrderGuard {
         judgement
     }
 
-    /// Writes the record. If another event of the row was recorded since this one was judged, which is returned with the gap, this one
-    /// is judged against it.
+    /// Writes the record. If another event of the row was recorded since this one was judged, which
+    /// is returned with the gap, this one is judged against it.
     async fn record(
         &self,
         event: &RowEvent,
@@ -110,7 +111,8 @@ impl OrderGuard {
             let present = revision(&found);
             let (mut overlapped, gap) = (attempt > 0, judgement.gap);
             let Some(next) = judgement.next else {
-                // No write shows that another event was recorded since. For a stale event it is not asked.
+                // No write shows that another event was recorded since. For a stale event it is not
+                // asked.
                 if !overlapped && judgement.order != Order::Stale {
                     overlapped = revision(&self.last(event, TO_WRITE).await?) != present;
                 }
@@ -147,7 +149,8 @@ fn call_hook<T>(hook: Option<&Hook<T>>, report: &T) {
     }
 }
 
-/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic:
+/// each is an error.
 async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,

@@ -14,7 +14,8 @@ use super::run::run;
 /// The answer to a request without a delivery.
 const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer((receiver.layer(), guard))`"}}"#;
 
-/// A service whose requests have the [`Order`](super::Order) of their event in their extensions; made by [`OrderGuard`].
+/// A service whose requests have the [`Order`](super::Order) of their event in their extensions;
+/// made by [`OrderGuard`].
 #[derive(Clone, Debug)]
 pub struct OrderService<S> {
     guard: Arc<OrderGuard>,

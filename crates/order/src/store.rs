@@ -9,11 +9,12 @@ use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use super::known::Known;
 use super::moment::Moment;
 
-/// The newest handled event of a row, as a store keeps it: its `createdAt`, a digest of its id, whether the row is deleted,
-/// and hashes of the properties that events named. It holds no value and no id in clear.
+/// The newest handled event of a row, as a store keeps it: its `createdAt`, a digest of its id,
+/// whether the row is deleted, and hashes of the properties that events named. It holds no value
+/// and no id in clear.
 ///
-/// A store keeps its [bytes](Self::to_bytes): 31, and 16 for each of at most 256 properties. The first byte is the number of their
-/// form, 1. A later version reads the forms of earlier ones.
+/// A store keeps its [bytes](Self::to_bytes): 31, and 16 for each of at most 256 properties. The
+/// first byte is the number of their form, 1. A later version reads the forms of earlier ones.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LastHandled {
     pub(super) at: Moment,
@@ -21,8 +22,8 @@ pub struct LastHandled {
     pub(super) event: [u8; 16],
     /// Whether the row was deleted, and its new creation was not handled.
     pub(super) is_deleted: bool,
-    /// Whether the event is [`Unknown`](super::Order::Unknown) when it comes again: another event of its time was handled since,
-    /// or it updates a deleted row.
+    /// Whether the event is [`Unknown`](super::Order::Unknown) when it comes again: another event
+    /// of its time was handled since, or it updates a deleted row.
     pub(super) is_doubtful: bool,
     pub(super) known: Known,
 }
@@ -50,7 +51,8 @@ impl LastHandled {
     /// Returns the record from bytes that a store has kept.
     ///
     /// # Errors
-    /// [`Corrupt`](StoreErrorKind::Corrupt): they are not those of a record. Another program may have written them.
+    /// [`Corrupt`](StoreErrorKind::Corrupt): they are not those of a record. Another program may
+    /// have written them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         let advice = "a row's record has a form that this version does not know";
         Self::parse(bytes).ok_or_else(|| StoreError::saying(StoreErrorKind::Corrupt, advice))
@@ -85,21 +87,24 @@ impl fmt::Debug for LastHandled {
 /// Remembers the newest handled event of each row.
 ///
 /// `row` is a digest of the receiver's scope, the data model and the row: 128 bits of SHA-256.
-/// [`MemoryOrderStore`](super::MemoryOrderStore) forgets at a restart; `SqliteStore` and `PostgresStore` (packages
-/// `hookgate-sqlite`, `hookgate-postgres`, feature `order`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
+/// [`MemoryOrderStore`](super::MemoryOrderStore) forgets at a restart; `SqliteStore` and
+/// `PostgresStore` (packages `hookgate-sqlite`, `hookgate-postgres`, feature `order`) do not. All
+/// of them, and your own, pass [`contract::check`](super::contract::check).
 ///
-/// 1. **A write is one indivisible step** that succeeds only on the record that the writer has read: [`swap`](Self::swap).
-/// 2. **A revision is never used twice for one row**, not even after its record has ended, and is never 0. So an unchanged
-///    revision means that nothing was written.
-/// 3. **A record ends after its retention**, and not before, unless a store in memory is full. An ended record is treated as
-///    absent.
+/// 1. **A write is one indivisible step** that succeeds only on the record that the writer has
+///    read: [`swap`](Self::swap).
+/// 2. **A revision is never used twice for one row**, not even after its record has ended, and is
+///    never 0. So an unchanged revision means that nothing was written.
+/// 3. **A record ends after its retention**, and not before, unless a store in memory is full. An
+///    ended record is treated as absent.
 /// 4. **An error means unknown**: the write may or may not have taken effect.
 pub trait OrderStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the row's record with its revision.
     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>>;
 
-    /// Writes the row's record with another revision, and keeps it for `retain` from now, if its present revision is
-    /// `revision`: 0 for a row without a record. Returns whether it was written.
+    /// Writes the row's record with another revision, and keeps it for `retain` from now, if its
+    /// present revision is `revision`: 0 for a row without a record. Returns whether it was
+    /// written.
     fn swap<'a>(
         &'a self,
         row: &'a [u8; 16],

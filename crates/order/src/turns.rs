@@ -8,7 +8,8 @@ use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio::sync::{Mutex as Waiting, OwnedMutexGuard};
 use tokio::time::timeout;
 
-/// How long an event waits for others of its row: less than a receiver's budget of 4.5 s, in which the sender gets its answer.
+/// How long an event waits for others of its row: less than a receiver's budget of 4.5 s, in which
+/// the sender gets its answer.
 const WAIT: Duration = Duration::from_secs(4);
 /// The most events of one row that wait: each of them holds a body and a permit of the receiver.
 const MAX_WAITING: usize = 16;
@@ -17,7 +18,8 @@ const MAX_WAITING: usize = 16;
 #[derive(Default)]
 pub(super) struct Turns(Mutex<HashMap<[u8; 16], Arc<Waiting<()>>>>);
 
-/// The permission to handle one event: no other event of the row is handled until this value is dropped.
+/// The permission to handle one event: no other event of the row is handled until this value is
+/// dropped.
 pub(super) struct Turn<'t> {
     turns: &'t Turns,
     row: [u8; 16],
@@ -39,7 +41,8 @@ impl Turns {
             }
             Arc::clone(waiting)
         };
-        // `turn` exists before the wait, so that its `drop` removes the unused row also if this future is dropped during the wait.
+        // `turn` exists before the wait, so that its `drop` removes the unused row also if this
+        // future is dropped during the wait.
         let mut turn = Turn {
             turns: self,
             row,

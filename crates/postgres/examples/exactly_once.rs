@@ -1,16 +1,17 @@
-//! Exactly once: the order and the record of its event are written in one transaction of PostgreSQL, so a crash leaves both or
-//! neither.
+//! Exactly once: the order and the record of its event are written in one transaction of
+//! PostgreSQL, so a crash leaves both or neither.
 //!
 //! ```sh
 //! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_$(openssl rand -hex 16)
 //! cargo run -p hookgate-postgres --example exactly_once
 //! ```
 //!
-//! With `--features tls,ring` and `?sslmode=verify-full` at the end of the URL, as a managed server needs it, the connections are
-//! TLS: `Tls::for_url` looks at the URL.
+//! With `--features tls,ring` and `?sslmode=verify-full` at the end of the URL, as a managed server
+//! needs it, the connections are TLS: `Tls::for_url` looks at the URL.
 //!
-//! The layer's own store prevents concurrent runs of one event as long as the process lives, and spares the database most
-//! duplicates. The guarantee across processes, crashes and restarts is the claim in the transaction.
+//! The layer's own store prevents concurrent runs of one event as long as the process lives, and
+//! spares the database most duplicates. The guarantee across processes, crashes and restarts is the
+//! claim in the transaction.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -27,7 +28,8 @@ use hookgate::{Delivery, EventData, HandlerError, MemoryStore, Receiver, Secret}
 use hookgate_postgres::{Tls, claim_in, forget, migrate};
 use serde::Deserialize;
 
-/// The default retention of the receiver. With an inbox, give its workers the same: `Workers::claim_retention(RETAIN)`.
+/// The default retention of the receiver. With an inbox, give its workers the same:
+/// `Workers::claim_retention(RETAIN)`.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 
 #[derive(Deserialize)]
@@ -40,7 +42,8 @@ async fn on_event(
     State(database): State<Pool>,
     delivery: Delivery,
 ) -> Result<StatusCode, HandlerError> {
-    // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
+    // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate;
+    // otherwise the sender tries again.
     let mut client = database.get().await?;
     let transaction = client.transaction().await?;
     claim_in(&transaction, "orders", &delivery, RETAIN)

@@ -21,8 +21,9 @@ use super::pool::Postgres;
 use super::query::micros;
 use super::task::Task;
 
-/// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of concurrent claims that all find no
-/// record, the index accepts one; the others insert no row, and are tried again: then the record can be read.
+/// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of
+/// concurrent claims that all find no record, the index accepts one; the others insert no row, and
+/// are tried again: then the record can be read.
 const CLAIM: &str = "WITH known AS MATERIALIZED (
   SELECT done, token, until - clock_timestamp() AS remaining FROM hookgate_claims
   WHERE key = $1 AND until > clock_timestamp() AND (done OR token <> $2)
@@ -40,7 +41,8 @@ const RENEW: &str =
     "UPDATE hookgate_claims SET until = clock_timestamp() + $3 * interval '1 microsecond'
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
 
-/// A repeated commit finds its own done record, for at most one lease, `$4`, and leaves the end of its retention unchanged.
+/// A repeated commit finds its own done record, for at most one lease, `$4`, and leaves the end of
+/// its retention unchanged.
 const COMMIT: &str = "UPDATE hookgate_claims SET done = true,
   until = CASE WHEN done THEN until ELSE clock_timestamp() + $3 * interval '1 microsecond' END
 WHERE key = $1 AND token = $2 AND until > clock_timestamp()
@@ -49,12 +51,13 @@ WHERE key = $1 AND token = $2 AND until > clock_timestamp()
 const RELEASE: &str = "DELETE FROM hookgate_claims
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
 
-/// The greatest number of tries of a claim that meets concurrent claims; each time another claim was faster.
+/// The greatest number of tries of a claim that meets concurrent claims; each time another claim
+/// was faster.
 const ASKED: u32 = 8;
 /// The number of claims and readings after which ended records are deleted.
 const SWEPT_EVERY: u32 = 256;
-/// The number of rows that a statement deletes, and the number of statements in a sweep: together more than the claims between
-/// two sweeps, so that deletion keeps up.
+/// The number of rows that a statement deletes, and the number of statements in a sweep: together
+/// more than the claims between two sweeps, so that deletion keeps up.
 const CHUNK: i64 = 512;
 const CHUNKS: u32 = 8;
 
@@ -78,21 +81,25 @@ const CHUNKS: u32 = 8;
 /// # }
 /// ```
 ///
-/// Each call is one statement in one round trip and its own transaction, as [durable](super#durability) as the server makes it; a
-/// duplicate only reads. A call ends within 900 ms, also where the server does not answer; the call may then have taken effect, as
-/// documented in [`DedupeStore`]. A commit can be repeated with the same retention for one lease: the longest that the store and its
-/// clones were given.
+/// Each call is one statement in one round trip and its own transaction, as
+/// [durable](super#durability) as the server makes it; a duplicate only reads. A call ends within
+/// 900 ms, also where the server does not answer; the call may then have taken effect, as
+/// documented in [`DedupeStore`]. A commit can be repeated with the same retention for one lease:
+/// the longest that the store and its clones were given.
 ///
-/// Receivers with other secrets that claim under one name each need a [scope](hookgate::ReceiverBuilder::scope). Within one process,
-/// and on one [`Postgres`], the receiver's `build` checks it.
+/// Receivers with other secrets that claim under one name each need a
+/// [scope](hookgate::ReceiverBuilder::scope). Within one process, and on one [`Postgres`], the
+/// receiver's `build` checks it.
 ///
-/// It is an `OrderStore` too (feature `order`): the last handled event of each row is kept in the table `hookgate_order`.
+/// It is an `OrderStore` too (feature `order`): the last handled event of each row is kept in the
+/// table `hookgate_order`.
 ///
-/// Ended records are deleted in chunks, by a separate task after every 256th claim or reading of a row's record, where a connection
-/// is free.
+/// Ended records are deleted in chunks, by a separate task after every 256th claim or reading of a
+/// row's record, where a connection is free.
 ///
 /// # Security
-/// A role that may write these tables decides which events are handled: see its [rights](super#schema-and-rights).
+/// A role that may write these tables decides which events are handled: see its
+/// [rights](super#schema-and-rights).
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(super) postgres: Postgres,
@@ -112,11 +119,12 @@ struct Sweeping {
 }
 
 impl PostgresStore {
-    /// Returns a store of claims in this database, whose tables [`migrate`](super::migrate) has made, under the [name](super#names)
-    /// of the program.
+    /// Returns a store of claims in this database, whose tables [`migrate`](super::migrate) has
+    /// made, under the [name](super#names) of the program.
     ///
-    /// Replicas of a program use one name, and share their claims. A program of another name in the same tables handles the
-    /// same id separately. Do not change the name: under another one every event is new.
+    /// Replicas of a program use one name, and share their claims. A program of another name in the
+    /// same tables handles the same id separately. Do not change the name: under another one every
+    /// event is new.
     #[must_use]
     pub fn new(postgres: &Postgres, name: &str) -> Self {
         Self {
@@ -208,7 +216,8 @@ impl PostgresStore {
     }
 }
 
-/// Deletes ended records, as long as no other task needs the connection. Where it fails, the next sweep continues.
+/// Deletes ended records, as long as no other task needs the connection. Where it fails, the next
+/// sweep continues.
 async fn sweep(postgres: &Postgres, statement: &str) {
     for _ in 0..CHUNKS {
         if postgres.is_busy() {
@@ -303,8 +312,9 @@ macro_rules! forget {
     };
 }
 
-/// Three statements, which delete claims whose lease or retention has ended, and events and records of rows whose retention has.
-/// Each deletes at most `$1` (`bigint`), skips rows that are locked, and returns the number deleted (`bigint`).
+/// Three statements, which delete claims whose lease or retention has ended, and events and records
+/// of rows whose retention has. Each deletes at most `$1` (`bigint`), skips rows that are locked,
+/// and returns the number deleted (`bigint`).
 ///
 /// For a schedule of your own; a [`PostgresStore`] on the same database runs them automatically.
 pub const FORGET: [&str; 3] = [
@@ -313,12 +323,14 @@ pub const FORGET: [&str; 3] = [
     forget!("hookgate_order"),
 ];
 
-/// Deletes events and records of rows whose retention has ended, and claims whose lease or retention has: of each at most `most`,
-/// and returns the number deleted in all. Call it again while it returns at least `most`.
+/// Deletes events and records of rows whose retention has ended, and claims whose lease or
+/// retention has: of each at most `most`, and returns the number deleted in all. Call it again
+/// while it returns at least `most`.
 ///
-/// A [`PostgresStore`] deletes them automatically. Without one, call it regularly: every minute from a
-/// task, or run the statements of [`FORGET`] by `pg_cron`. It skips locked rows, and a row that it deletes can't be
-/// claimed in the meantime. If it is never called, the only harm is the disk space used.
+/// A [`PostgresStore`] deletes them automatically. Without one, call it regularly: every minute
+/// from a task, or run the statements of [`FORGET`] by `pg_cron`. It skips locked rows, and a row
+/// that it deletes can't be claimed in the meantime. If it is never called, the only harm is the
+/// disk space used.
 ///
 /// # Errors
 /// Those of [`migrate`](super::migrate). Rows that were deleted before the error stay deleted.

@@ -20,7 +20,8 @@ type Messages =
 /// Dials once.
 type Dial = dyn Fn() -> Boxed<'static, Result<(Client, Messages), Error>> + Send + Sync;
 
-/// Sets the defaults by which a silent peer is noticed in seconds, and not in the system's two hours.
+/// Sets the defaults by which a silent peer is noticed in seconds, and not in the system's two
+/// hours.
 pub(super) fn set_keepalives(config: &mut Config) {
     const TWO_HOURS: Duration = Duration::from_secs(2 * 60 * 60);
     const SILENCE: Duration = Duration::from_secs(10);
@@ -100,7 +101,8 @@ impl Connect for Connector {
     }
 }
 
-/// The task that drives a connection. When it is dropped, the socket is closed, also with a statement under way.
+/// The task that drives a connection. When it is dropped, the socket is closed, also with a
+/// statement under way.
 pub(super) struct ConnectionTask(Option<JoinHandle<()>>);
 
 impl Drop for ConnectionTask {
@@ -111,7 +113,8 @@ impl Drop for ConnectionTask {
     }
 }
 
-/// The greatest number of notifications kept. More are dropped: each says only that there is new data.
+/// The greatest number of notifications kept. More are dropped: each says only that there is new
+/// data.
 #[cfg(feature = "inbox")]
 const NOTIFICATIONS: usize = 64;
 
@@ -152,8 +155,8 @@ impl Listener {
         })
     }
 
-    /// Returns the payload of the next notification. Some may be missing where many come at once; `None` when the connection is
-    /// lost.
+    /// Returns the payload of the next notification. Some may be missing where many come at once;
+    /// `None` when the connection is lost.
     pub(crate) async fn next(&mut self) -> Option<String> {
         self.heard.recv().await
     }

@@ -6,7 +6,8 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// Returns whether the connection is lost, or its state is unknown.
 pub(super) fn is_broken(error: &Error) -> bool {
-    // The server reports with this severity that it ends, or that it ends the session, for any reason.
+    // The server reports with this severity that it ends, or that it ends the session, for any
+    // reason.
     let goodbye = |error: &DbError| match error.parsed_severity() {
         Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
         None => ["FATAL", "PANIC"].contains(&error.severity()),
@@ -14,8 +15,8 @@ pub(super) fn is_broken(error: &Error) -> bool {
     error.as_db_error().is_none_or(goodbye)
 }
 
-/// Returns whether the connection works, but its prepared statement does not: it was deallocated, a pooler lies between, or a
-/// table was altered.
+/// Returns whether the connection works, but its prepared statement does not: it was deallocated, a
+/// pooler lies between, or a table was altered.
 pub(super) fn is_stale(error: &Error) -> bool {
     let stale = [
         SqlState::INVALID_SQL_STATEMENT_NAME,
@@ -25,7 +26,8 @@ pub(super) fn is_stale(error: &Error) -> bool {
     error.code().is_some_and(|code| stale.contains(code))
 }
 
-/// Returns whether nothing was changed since another transaction was faster. At `READ COMMITTED` this is rare.
+/// Returns whether nothing was changed since another transaction was faster. At `READ COMMITTED`
+/// this is rare.
 pub(super) fn is_conflict(error: &Error) -> bool {
     matches!(
         error.code(),
@@ -43,8 +45,9 @@ pub(super) fn is_read_only(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
-/// Returns an error of PostgreSQL as the error of a store, with the next step to take. Use it for errors of your own statements and of
-/// the commit: it shows which of them are a [`Conflict`](StoreErrorKind::Conflict).
+/// Returns an error of PostgreSQL as the error of a store, with the next step to take. Use it for
+/// errors of your own statements and of the commit: it shows which of them are a
+/// [`Conflict`](StoreErrorKind::Conflict).
 ///
 /// ```no_run
 /// # async fn example(transaction: tokio_postgres::Transaction<'_>) -> Result<(), hookgate::dedupe::StoreError> {
@@ -101,7 +104,8 @@ pub fn store_error(error: Error) -> StoreError {
     told.caused_by(error)
 }
 
-/// Returns whether the server says that this connection was not encrypted, as it does where that may be the reason.
+/// Returns whether the server says that this connection was not encrypted, as it does where that
+/// may be the reason.
 fn lacks_tls(error: &Error) -> bool {
     let says = |error: &DbError| {
         ["no encryption", "SSL off"]
@@ -113,9 +117,10 @@ fn lacks_tls(error: &Error) -> bool {
 
 pub(super) const ENCODING: &str = "a text can't be stored: it holds U+0000, or the database is not in UTF8; create one with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0";
 
-/// Returns whether the fault is in the statement's input, so that repeating it fails again: a text that the encoding can't store,
-/// a constraint, a limit of the server. A statement that does not fit the tables (class 42) is not among them: each delivery has
-/// that fault until an operator adds the table, column, index or right.
+/// Returns whether the fault is in the statement's input, so that repeating it fails again: a text
+/// that the encoding can't store, a constraint, a limit of the server. A statement that does not
+/// fit the tables (class 42) is not among them: each delivery has that fault until an operator adds
+/// the table, column, index or right.
 fn is_permanent(code: &SqlState) -> bool {
     const CLASSES: [&str; 3] = ["22", "23", "54"];
     let class = code.code().get(..2).unwrap_or_default();

@@ -1,6 +1,8 @@
-//! TLS to PostgreSQL: its provider of crypto, the certificates that are trusted, and errors about certificates in plain words.
+//! TLS to PostgreSQL: its provider of crypto, the certificates that are trusted, and errors about
+//! certificates in plain words.
 //!
-//! `crates/redis/src/tls.rs` holds the same code, and `crates/client/src/hyper.rs` the same provider: change all together.
+//! `crates/redis/src/tls.rs` holds the same code, and `crates/client/src/hyper.rs` the same
+//! provider: change all together.
 
 use std::error::Error;
 use std::io;
@@ -16,7 +18,8 @@ const REFUSED: &str = "the server and this program agree on no TLS connection: i
 const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
 const NO_PROVIDER: &str = "TLS needs a provider of crypto, and this program has none: enable the feature ring or aws-lc-rs of hookgate-postgres, or install rustls' default provider first";
 
-/// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
+/// Returns the provider that the program has installed, otherwise that of this crate's features.
+/// None is installed here.
 fn provider() -> Result<Arc<CryptoProvider>, StoreError> {
     if let Some(installed) = CryptoProvider::get_default() {
         return Ok(Arc::clone(installed));
@@ -42,7 +45,8 @@ pub(crate) fn config(authorities: RootCertStore) -> Result<ClientConfig, StoreEr
     Ok(config.with_no_client_auth())
 }
 
-/// Returns the authorities that the system trusts. Where some can't be read, those that can are trusted.
+/// Returns the authorities that the system trusts. Where some can't be read, those that can are
+/// trusted.
 pub(crate) fn system_authorities() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -67,8 +71,8 @@ fn setting(message: &'static str) -> StoreError {
     StoreError::saying(StoreErrorKind::Setting, message)
 }
 
-/// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
-/// server refused the handshake, or that it speaks no TLS.
+/// Returns the reason in plain words, where the error or one of its causes is that the server's
+/// certificate was refused, that the server refused the handshake, or that it speaks no TLS.
 pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(error) = next {

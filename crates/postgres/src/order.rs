@@ -9,16 +9,19 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::failure::store_error;
 
-/// Locks a row's record inside a transaction and reads it: the first statement of [`order_in`], for users of sqlx, diesel or SeaORM.
+/// Locks a row's record inside a transaction and reads it: the first statement of [`order_in`], for
+/// users of sqlx, diesel or SeaORM.
 ///
-/// `$1` (`bytea`) is [`RowValues::key`]. It returns one row with one column, `last` (`bytea`, or `NULL`), for [`RowValues::judge`].
+/// `$1` (`bytea`) is [`RowValues::key`]. It returns one row with one column, `last` (`bytea`, or
+/// `NULL`), for [`RowValues::judge`].
 ///
-/// It waits for another transaction that has locked the record. A serialization failure (SQLSTATE `40001`) means that another
-/// transaction was faster, and a deadlock (`40P01`) that two transactions lock two rows in different order: roll back and answer
-/// 503.
+/// It waits for another transaction that has locked the record. A serialization failure (SQLSTATE
+/// `40001`) means that another transaction was faster, and a deadlock (`40P01`) that two
+/// transactions lock two rows in different order: roll back and answer 503.
 ///
 /// # Security
-/// **Run it inside a transaction that has begun**, the one with the effects. Outside a transaction the lock ends with the statement.
+/// **Run it inside a transaction that has begun**, the one with the effects. Outside a transaction
+/// the lock ends with the statement.
 pub const LOCK_ROW: &str = "WITH known AS MATERIALIZED (
   SELECT last, until FROM hookgate_order WHERE key = $1 FOR UPDATE
 ), made AS (
@@ -29,8 +32,8 @@ pub const LOCK_ROW: &str = "WITH known AS MATERIALIZED (
 )
 SELECT CASE WHEN until > clock_timestamp() THEN last END AS last FROM (TABLE known UNION ALL TABLE made) AS locked";
 
-/// Writes a row's record inside a transaction, after [`LOCK_ROW`]: the second statement of [`order_in`], for users of sqlx, diesel
-/// or SeaORM.
+/// Writes a row's record inside a transaction, after [`LOCK_ROW`]: the second statement of
+/// [`order_in`], for users of sqlx, diesel or SeaORM.
 ///
 /// | parameter | type | is |
 /// |---|---|---|
@@ -40,8 +43,9 @@ SELECT CASE WHEN until > clock_timestamp() THEN last END AS last FROM (TABLE kno
 pub const WRITE_ROW: &str = "UPDATE hookgate_order
 SET revision = revision + 1, last = $2, until = clock_timestamp() + $3 * interval '1 microsecond' WHERE key = $1";
 
-/// Returns the place of the event among the handled events of its row, and records the event inside your own transaction: the writes
-/// of the transaction and the record are committed together, or neither is.
+/// Returns the place of the event among the handled events of its row, and records the event inside
+/// your own transaction: the writes of the transaction and the record are committed together, or
+/// neither is.
 ///
 /// ```no_run
 /// use hookgate_order::Order;
@@ -61,18 +65,22 @@ SET revision = revision + 1, last = $2, until = clock_timestamp() + $3 * interva
 /// }
 /// ```
 ///
-/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no
-/// order. An event that is not about a row is [`Unknown`](hookgate_order::Order::Unknown), and so is one that can't be read.
+/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the
+/// order, but a duplicate needs no order. An event that is not about a row is
+/// [`Unknown`](hookgate_order::Order::Unknown), and so is one that can't be read.
 ///
-/// The row's record is locked until the transaction ends, so that the events of a row are handled one after the other, and the order
-/// is exact. **It waits for the lock**, unlike `claim_in`: set a `lock_timeout` below the 4.5 s of the receiver's budget. It is two
-/// statements, neither of them prepared; the second is left out where nothing changes. The record is rolled back with the
+/// The row's record is locked until the transaction ends, so that the events of a row are handled
+/// one after the other, and the order is exact. **It waits for the lock**, unlike `claim_in`: set a
+/// `lock_timeout` below the 4.5 s of the receiver's budget. It is two statements, neither of them
+/// prepared; the second is left out where nothing changes. The record is rolled back with the
 /// transaction, also with a savepoint that is rolled back.
 ///
 /// # Errors
-/// Those of [`claim_in`](super::claim_in). [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut) also where another transaction holds the
-/// row for longer than the `lock_timeout`, [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict) also after a deadlock, and
-/// [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt) where another program has written the record.
+/// Those of [`claim_in`](super::claim_in). [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut)
+/// also where another transaction holds the row for longer than the `lock_timeout`,
+/// [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict) also after a deadlock, and
+/// [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt) where another program has written the
+/// record.
 pub async fn order_in(
     transaction: &Transaction<'_>,
     name: &str,

@@ -11,8 +11,9 @@ use tokio_postgres::{Error, Row, Statement};
 use super::connect::Connector;
 use super::session::{Sessions, at_once};
 
-/// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
-/// timeout or with its future, may still be under way, and the next user would wait for it.
+/// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a
+/// statement that was abandoned, by a timeout or with its future, may still be under way, and the
+/// next user would wait for it.
 pub(crate) struct PooledConnection {
     held: Option<Held>,
     sessions: Arc<Sessions>,
@@ -30,12 +31,13 @@ pub(super) enum Held {
     Lease(managed::Object<LeaseConnections>),
 }
 
-/// Makes the connections that only renew, settle, commit and release: calls that keep a lease must not wait for the holders of the
-/// others.
+/// Makes the connections that only renew, settle, commit and release: calls that keep a lease must
+/// not wait for the holders of the others.
 pub(super) enum LeaseConnections {
     /// By the configuration of the pool.
     Own(Connector),
-    /// Taken out of the user's pool, which makes others in their place: only the pool knows how it connects and what its hooks do.
+    /// Taken out of the user's pool, which makes others in their place: only the pool knows how it
+    /// connects and what its hooks do.
     OfPool(Pool),
 }
 
@@ -115,7 +117,8 @@ impl PooledConnection {
         let begun = self.begin();
         let rest = at_once(self.run(&statement, values), self.batch_execute("COMMIT"));
         let (begun, (rows, committed)) = at_once(begun, rest).await;
-        // After a failed statement the commit is a rollback. Rows count only once they are committed.
+        // After a failed statement the commit is a rollback. Rows count only once they are
+        // committed.
         let rows = rows?;
         begun?;
         committed?;

@@ -14,17 +14,20 @@ use super::failure::store_error;
 use super::pool::{Postgres, no_client};
 use super::pooled::{Held, PooledConnection};
 
-/// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
-/// statement. Broken connections need fewer tries, since the first that fails drops all that are idle.
+/// How often a failed statement is tried: as often as the pool has connections by default, any of
+/// which may have lost its prepared statement. Broken connections need fewer tries, since the first
+/// that fails drops all that are idle.
 const ASKED: u32 = 8;
 
-/// How long a call that keeps or ends a lease waits for a connection of the pool before it takes one of its own.
+/// How long a call that keeps or ends a lease waits for a connection of the pool before it takes
+/// one of its own.
 const POOL_WAIT: Duration = Duration::from_millis(100);
 
 const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
 
 impl Postgres {
-    /// Runs one statement, prepared once for each connection, in one round trip. It may be run more than once.
+    /// Runs one statement, prepared once for each connection, in one round trip. It may be run more
+    /// than once.
     pub(crate) async fn query(
         &self,
         statement: &str,
@@ -35,7 +38,8 @@ impl Postgres {
             .await
     }
 
-    /// As `query`, with a limit of its own, for statements that may take longer than a store's call.
+    /// As `query`, with a limit of its own, for statements that may take longer than a store's
+    /// call.
     pub(crate) async fn query_within(
         &self,
         limit: Duration,
@@ -46,7 +50,8 @@ impl Postgres {
         self.run(false, limit, statement, types, values).await
     }
 
-    /// The same, for statements that keep or end a lease: it does not wait for the holders of the pool's connections.
+    /// The same, for statements that keep or end a lease: it does not wait for the holders of the
+    /// pool's connections.
     pub(crate) async fn query_for_lease(
         &self,
         statement: &str,
@@ -88,15 +93,17 @@ impl Postgres {
                 let is_stale = is_reused && failure::is_stale(&error);
                 let is_read_only = failure::is_read_only(&error);
                 if is_read_only || (is_reused && is_broken) {
-                    // The idle connections lead to the same server: it is a standby, or it was restarted, or a device in between
-                    // has dropped them, which was not noticed.
+                    // The idle connections lead to the same server: it is a standby, or it was
+                    // restarted, or a device in between has dropped them, which was not noticed.
                     self.drop_idle();
                 } else if !is_broken && !is_stale {
-                    // The server has answered, so the connection works. On one that is stale every later call would fail.
+                    // The server has answered, so the connection works. On one that is stale every
+                    // later call would fail.
                     client.keep();
                 }
                 if failure::is_refused_for_level(&error) {
-                    // The level is that of the role or the pool. From now on each statement chooses its own.
+                    // The level is that of the role or the pool. From now on each statement chooses
+                    // its own.
                     self.sessions.note_strict();
                 }
                 // Every statement here may be repeated.
@@ -115,7 +122,8 @@ impl Postgres {
         }
     }
 
-    /// Returns a connection of the pool, or where none is free soon, one of those that only these calls use.
+    /// Returns a connection of the pool, or where none is free soon, one of those that only these
+    /// calls use.
     async fn client_for_lease(&self, limit: Duration) -> Result<PooledConnection, StoreError> {
         if let Ok(Ok(client)) = timeout(POOL_WAIT, self.client_within(limit)).await {
             return Ok(client);

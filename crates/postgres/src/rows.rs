@@ -13,7 +13,8 @@ use super::query::micros;
 const LAST: &str =
     "SELECT revision, last FROM hookgate_order WHERE key = $1 AND until > clock_timestamp()";
 
-/// The first revision is a time in milliseconds, so that the record that follows a deleted one has another.
+/// The first revision is a time in milliseconds, so that the record that follows a deleted one has
+/// another.
 const INSERT: &str = "INSERT INTO hookgate_order AS known (key, revision, last, until)
 VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2, clock_timestamp() + $3 * interval '1 microsecond')
 ON CONFLICT (key) DO UPDATE SET revision = known.revision + 1, last = excluded.last, until = excluded.until

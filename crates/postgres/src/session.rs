@@ -1,18 +1,21 @@
-//! The settings of connections, and how a statement is run where each transaction may have another session.
+//! The settings of connections, and how a statement is run where each transaction may have another
+//! session.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-/// The settings of every connection, unless the configuration's options set them: name and value. Without them the server would
-/// continue statements whose caller no longer waits, and hold their locks.
+/// The settings of every connection, unless the configuration's options set them: name and value.
+/// Without them the server would continue statements whose caller no longer waits, and hold their
+/// locks.
 const SETTINGS: [(&str, &str); 3] = [
     ("lock_timeout", "800ms"),
     ("statement_timeout", "5s"),
     ("idle_in_transaction_session_timeout", "10s"),
 ];
-/// Each statement here is correct at this level. At a stricter one, statements at the same time are refused and repeated.
+/// Each statement here is correct at this level. At a stricter one, statements at the same time are
+/// refused and repeated.
 const ISOLATION: (&str, &str) = ("default_transaction_isolation", "read committed");
 /// Begins a transaction at that level, whatever the default is.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;";
@@ -24,9 +27,11 @@ pub(super) struct Sessions {
     settings: String,
     /// Begins a transaction with these settings, in a session that was begun without them.
     begin_with_settings: String,
-    /// Whether each transaction may have another session, and other clients have it next, so that no setting may stay there.
+    /// Whether each transaction may have another session, and other clients have it next, so that
+    /// no setting may stay there.
     is_shared: AtomicBool,
-    /// Whether a statement was refused because its isolation level was stricter than `READ COMMITTED`.
+    /// Whether a statement was refused because its isolation level was stricter than
+    /// `READ COMMITTED`.
     is_strict: AtomicBool,
 }
 
@@ -72,13 +77,14 @@ impl Sessions {
         }
     }
 
-    /// Returns whether a single statement needs a transaction of its own. Where the level is the usual one, it would cost two
-    /// messages and change nothing.
+    /// Returns whether a single statement needs a transaction of its own. Where the level is the
+    /// usual one, it would cost two messages and change nothing.
     pub(super) fn needs_transaction(&self) -> bool {
         self.is_shared() || self.is_strict.load(Ordering::Relaxed)
     }
 
-    /// Notes that a statement failed in a way that `READ COMMITTED` excludes: the default level is stricter.
+    /// Notes that a statement failed in a way that `READ COMMITTED` excludes: the default level is
+    /// stricter.
     pub(super) fn note_strict(&self) {
         self.is_strict.store(true, Ordering::Relaxed);
     }
@@ -96,8 +102,8 @@ fn settings<'a>(
         .collect()
 }
 
-/// Returns whether the options set this name. `-c lock_timeout=1s`, `-clock_timeout=1s` and `--lock-timeout=1s` are the same
-/// setting; `deadlock_timeout` is another.
+/// Returns whether the options set this name. `-c lock_timeout=1s`, `-clock_timeout=1s` and
+/// `--lock-timeout=1s` are the same setting; `deadlock_timeout` is another.
 fn is_set(options: &str, name: &str) -> bool {
     let of_a_word = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     options.split(|letter| !of_a_word(letter)).any(|word| {
@@ -107,7 +113,8 @@ fn is_set(options: &str, name: &str) -> bool {
     })
 }
 
-/// Runs both futures to their ends. The first is always polled first: a connection answers in that order.
+/// Runs both futures to their ends. The first is always polled first: a connection answers in that
+/// order.
 pub(crate) async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let mut early = None;

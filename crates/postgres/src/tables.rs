@@ -1,21 +1,23 @@
 //! The tables, as the steps that make them.
 
-/// A step of the schema. A tool of your own can run the steps in their order, each once, as [`migrate`](super::migrate) does. A
-/// step that is run again leaves the tables as they are.
+/// A step of the schema. A tool of your own can run the steps in their order, each once, as
+/// [`migrate`](super::migrate) does. A step that is run again leaves the tables as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migration {
     /// The name under which it is recorded in the table `hookgate_migrations`.
     pub name: &'static str,
-    /// One or more statements. They name no schema: the tables are made in the first of the `search_path`.
+    /// One or more statements. They name no schema: the tables are made in the first of the
+    /// `search_path`.
     pub sql: &'static str,
 }
 
 /// All steps, in their order. With feature `inbox` also those of its table.
 pub const MIGRATIONS: &[Migration] = &[
-    // Makes nothing, and fails where a text that is not ASCII could not be stored. Such a database accepts most events, and refuses
-    // the rest for as long as their sender tries. `SQL_ASCII` would accept them, but checks nothing, so that an entry that another
-    // program has written there could be unreadable.
+    // Makes nothing, and fails where a text that is not ASCII could not be stored. Such a database
+    // accepts most events, and refuses the rest for as long as their sender tries. `SQL_ASCII`
+    // would accept them, but checks nothing, so that an entry that another program has written
+    // there could be unreadable.
     Migration {
         name: "encoding-1",
         sql: "DO $$ BEGIN
@@ -37,8 +39,8 @@ END $$",
 );
 CREATE INDEX IF NOT EXISTS hookgate_claims_until ON hookgate_claims (until)",
     },
-    // The table of events whose effects are in this database. Its only state is whether a row exists: it is committed with the
-    // effects or not at all.
+    // The table of events whose effects are in this database. Its only state is whether a row
+    // exists: it is committed with the effects or not at all.
     Migration {
         name: "effects-1",
         sql: "CREATE TABLE IF NOT EXISTS hookgate_effects (
@@ -48,16 +50,19 @@ CREATE INDEX IF NOT EXISTS hookgate_claims_until ON hookgate_claims (until)",
 );
 CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
     },
-    // The inbox's table with its indexes. The first column of nearly each index is the name of the inbox, as most calls are for one name.
+    // The inbox's table with its indexes. The first column of nearly each index is the name of the
+    // inbox, as most calls are for one name.
     //
-    // `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` is the time when a queued entry is due, or when the lease of a running
-    // entry ends. `forget_at` is the time when the id of an entry that is done is forgotten. `token` is the claim token of the last
-    // lease. `first_leased_at` is the time when the entry was first leased: from then on its effect may have happened.
-    // `traceparent` is kept as long as the body.
+    // `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` is the time when a queued entry is
+    // due, or when the lease of a running entry ends. `forget_at` is the time when the id of an
+    // entry that is done is forgotten. `token` is the claim token of the last lease.
+    // `first_leased_at` is the time when the entry was first leased: from then on its effect may
+    // have happened. `traceparent` is kept as long as the body.
     //
-    // One index of queued entries is by row, so that a lease with `serial_by_row` finds the next row behind any number of entries of
-    // one row. Entries that have run have a token, and wait for the end of their back-off: they have an index by time, so that any
-    // number of them is left out of the one by row.
+    // One index of queued entries is by row, so that a lease with `serial_by_row` finds the next
+    // row behind any number of entries of one row. Entries that have run have a token, and wait for
+    // the end of their back-off: they have an index by time, so that any number of them is left out
+    // of the one by row.
     #[cfg(feature = "inbox")]
     Migration {
         name: "inbox-1",

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-/// A task that runs from when it is first needed until it ends or this is dropped. It is started again where it is needed again,
-/// also after it has panicked, or after the runtime that it began on has ended.
+/// A task that runs from when it is first needed until it ends or this is dropped. It is started
+/// again where it is needed again, also after it has panicked, or after the runtime that it began
+/// on has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Task(Mutex<Option<JoinHandle<()>>>);
 

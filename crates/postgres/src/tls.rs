@@ -16,8 +16,8 @@ use tokio_postgres_rustls::MakeRustlsConnect as Maker;
 
 use super::url::{self, Authority, refused};
 
-/// The TLS of connections to PostgreSQL, for [`Postgres::new`](super::Postgres::new), for your own pool and for a client of the
-/// crate `tokio-postgres`.
+/// The TLS of connections to PostgreSQL, for [`Postgres::new`](super::Postgres::new), for your own
+/// pool and for a client of the crate `tokio-postgres`.
 ///
 /// ```no_run
 /// use deadpool_postgres::{Manager, Pool};
@@ -41,7 +41,8 @@ use super::url::{self, Authority, refused};
 pub struct Tls(Option<Maker>);
 
 impl Tls {
-    /// Returns the configuration and the TLS that a URL asks for, `postgres://user@host/database?sslmode=verify-full`.
+    /// Returns the configuration and the TLS that a URL asks for,
+    /// `postgres://user@host/database?sslmode=verify-full`.
     ///
     /// | `sslmode` | here |
     /// |---|---|
@@ -49,34 +50,40 @@ impl Tls {
     /// | `prefer`, `allow`, or none | no TLS to this machine (`localhost`, `127.0.0.1`, `::1`). To another: with feature `tls`, TLS where the server offers it, with a verified certificate; refused without the feature |
     /// | `disable` | no TLS |
     ///
-    /// `sslrootcert=FILE` names the certificates of the authorities to trust, in PEM, such as your provider's; without it, or with
-    /// `sslrootcert=system`, those that the system trusts are. `sslrootcert` without `sslmode` means `verify-full`. A unix socket
-    /// needs no TLS and never has it, as in other clients. Words of the form `host=… sslmode=…` work as well, where none is
-    /// quoted.
+    /// `sslrootcert=FILE` names the certificates of the authorities to trust, in PEM, such as your
+    /// provider's; without it, or with `sslrootcert=system`, those that the system trusts are.
+    /// `sslrootcert` without `sslmode` means `verify-full`. A unix socket needs no TLS and never
+    /// has it, as in other clients. Words of the form `host=… sslmode=…` work as well, where none
+    /// is quoted.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): it is not a URL of a PostgreSQL; it asks for TLS, or does not say whether to another machine,
-    /// and the feature `tls` is not enabled or the program has no provider of crypto; or there are no certificates to trust. The
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): it is not a URL of a PostgreSQL; it
+    /// asks for TLS, or does not say whether to another machine, and the feature `tls` is not
+    /// enabled or the program has no provider of crypto; or there are no certificates to trust. The
     /// error shows nothing of the URL, which may hold a password.
     ///
     /// # Security
-    /// Use `sslmode=verify-full` for a server that is not on this machine: with `prefer`, another device on the network can
-    /// pretend that the server has no TLS. Other clients accept any certificate for `require`, and any host name for `verify-ca`.
+    /// Use `sslmode=verify-full` for a server that is not on this machine: with `prefer`, another
+    /// device on the network can pretend that the server has no TLS. Other clients accept any
+    /// certificate for `require`, and any host name for `verify-ca`.
     pub fn for_url(url: &str) -> Result<(Config, Self), StoreError> {
         let (config, authority) = url::read(url)?;
         let maker = match config.get_ssl_mode() {
             SslMode::Disable => None,
-            // The server may offer none. Where it does, and the system trusts nothing, its certificate is refused then.
+            // The server may offer none. Where it does, and the system trusts nothing, its
+            // certificate is refused then.
             SslMode::Prefer => Some(maker(authority, true)?),
             _ => Some(maker(authority, false)?),
         };
         Ok((config, Self(maker)))
     }
 
-    /// Trusts the authorities that the system trusts. The environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
+    /// Trusts the authorities that the system trusts. The environment variables `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` name others.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): none was found, or the program has no provider of crypto.
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): none was found, or the program has
+    /// no provider of crypto.
     ///
     /// # Security
     /// A [`Config`] without `sslmode=require` also accepts a server that offers no TLS.
@@ -89,7 +96,8 @@ impl Tls {
     /// Trusts these authorities alone, whose certificates are in PEM: one or more.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): this holds no certificate in PEM, or the program has no provider of crypto.
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): this holds no certificate in PEM, or
+    /// the program has no provider of crypto.
     ///
     /// # Security
     /// As [`system`](Self::system).
@@ -139,7 +147,8 @@ impl MakeTlsConnect<Socket> for Tls {
     }
 }
 
-/// The TLS of one connection. None where the URL asks for no TLS, which needs no provider of crypto.
+/// The TLS of one connection. None where the URL asks for no TLS, which needs no provider of
+/// crypto.
 pub struct ConnectTls(Option<Connect>);
 
 impl TlsConnect<Socket> for ConnectTls {

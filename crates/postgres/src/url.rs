@@ -1,4 +1,5 @@
-//! The URL of a database, with the parameters about TLS that the crate tokio-postgres does not know.
+//! The URL of a database, with the parameters about TLS that the crate tokio-postgres does not
+//! know.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -22,8 +23,8 @@ const NO_MODE: &str = "the URL leads to another machine, and does not say whethe
 
 const POOLER: &str = "the URL's parameter pgbouncer is of another client: leave it out, and call Postgres::behind_pooler";
 
-/// Parameters of other clients, which the crate tokio-postgres refuses. No other name is repeated in an error, since a part of a
-/// password may stand in its place.
+/// Parameters of other clients, which the crate tokio-postgres refuses. No other name is repeated
+/// in an error, since a part of a password may stand in its place.
 const OF_OTHERS: [&str; 43] = [
     "binary_parameters",
     "client_encoding",
@@ -89,11 +90,13 @@ fn unread(error: &tokio_postgres::Error) -> StoreError {
     }
 }
 
-/// Returns the configuration. Its `sslmode` is whether TLS is used; where it is used, certificates are verified.
+/// Returns the configuration. Its `sslmode` is whether TLS is used; where it is used, certificates
+/// are verified.
 pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
     let (rest, parameters) = TlsParameters::taken_from(url)?;
     let mut config: Config = rest.parse().map_err(|error| unread(&error))?;
-    // A mode that stands beside quotes or spaces was read by the other crate, whose default is `Prefer`.
+    // A mode that stands beside quotes or spaces was read by the other crate, whose default is
+    // `Prefer`.
     let other = Some(config.get_ssl_mode()).filter(|mode| *mode != SslMode::Prefer);
     // A named authority is only of use where the certificate is verified.
     let mode = parameters
@@ -113,7 +116,8 @@ pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
     config.ssl_mode(match mode {
         _ if on_sockets(&config) => SslMode::Disable,
         Some(SslMode::Prefer) | None if on_this_machine(&config) => SslMode::Disable,
-        // TLS would be offered with the feature: the same URL must not mean a connection without TLS where the feature is missing.
+        // TLS would be offered with the feature: the same URL must not mean a connection without
+        // TLS where the feature is missing.
         Some(SslMode::Prefer) | None if cfg!(not(feature = "tls")) => {
             return Err(refused(NO_MODE));
         }

@@ -6,10 +6,11 @@
 //! hookgate log list deliveries.jsonl
 //! ```
 //!
-//! The secret comes from `WEBHOOK_SECRET`. With `--try` it is a published one, with which anyone can sign: for deliveries from this
-//! machine. The log is `deliveries.jsonl` in this directory, or the file that `RECORD` names; only its owner can read it, since bodies hold names
-//! and e-mail addresses. `Redaction` removes those. A log is replayed by the package `hookgate-testing`. Ctrl-C or SIGTERM ends the
-//! program once the log is written to its end.
+//! The secret comes from `WEBHOOK_SECRET`. With `--try` it is a published one, with which anyone
+//! can sign: for deliveries from this machine. The log is `deliveries.jsonl` in this directory, or
+//! the file that `RECORD` names; only its owner can read it, since bodies hold names and e-mail
+//! addresses. `Redaction` removes those. A log is replayed by the package `hookgate-testing`.
+//! Ctrl-C or SIGTERM ends the program once the log is written to its end.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -49,7 +50,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
     tokio::select! {
         served = server.into_future() => served?,
-        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't
+        // hold up the end of the program.
         () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
     }
     receiver.drain(Duration::from_secs(10)).await;

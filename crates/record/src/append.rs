@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::rotated::{numbered, numbers};
 
-/// The line that a recorder writes after a line that is incomplete. A line of deliveries that are missing is
-/// `{"dropped":2}`. Readers ignore both as deliveries.
+/// The line that a recorder writes after a line that is incomplete. A line of deliveries that are
+/// missing is `{"dropped":2}`. Readers ignore both as deliveries.
 pub const TORN_LINE: &str = r#"{"torn":true}"#;
 
 /// The maximum size of a file, and the number of rotated files that are kept.
@@ -59,7 +59,8 @@ impl LogFile {
         Ok(file)
     }
 
-    /// Call this before lines are written: another program may have moved the file, removed it, or made it shorter.
+    /// Call this before lines are written: another program may have moved the file, removed it, or
+    /// made it shorter.
     pub(crate) fn check_file(&mut self) {
         let Some(open) = &mut self.open else { return };
         if !open.regular {
@@ -71,8 +72,9 @@ impl LogFile {
         }
     }
 
-    /// Writes a line, which ends in a line break. Readers see the whole line or no line. Returns why a full file could not be
-    /// rotated, if that has failed: a file that is too large is better than deliveries that are missing from the log.
+    /// Writes a line, which ends in a line break. Readers see the whole line or no line. Returns
+    /// why a full file could not be rotated, if that has failed: a file that is too large is better
+    /// than deliveries that are missing from the log.
     pub(crate) fn append(&mut self, line: &[u8]) -> io::Result<Option<io::Error>> {
         let most = self.rotation.max_bytes;
         let open = self.opened()?;
@@ -96,8 +98,8 @@ impl LogFile {
         Ok(self.open.insert(open))
     }
 
-    /// Renames each file to the next higher number, over the last one. A failure in between loses only that last file, and
-    /// leaves a gap at most.
+    /// Renames each file to the next higher number, over the last one. A failure in between loses
+    /// only that last file, and leaves a gap at most.
     fn rotate(&mut self) -> io::Result<()> {
         let rotated = |number| numbered(&self.path, number);
         for number in (1..self.rotation.keep).rev() {
@@ -144,7 +146,8 @@ impl OpenFile {
         })
     }
 
-    /// Uses one system call where the system takes all bytes: then the lines of two processes in one file do not mix.
+    /// Uses one system call where the system takes all bytes: then the lines of two processes in
+    /// one file do not mix.
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -189,8 +192,9 @@ fn restrict_to_owner(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The reason why a delivery log can't be opened for writing, written, closed to other users, or rotated. The source is the
-/// system's error. `Debug`, which a `main` that returns it prints, is one line with path and cause.
+/// The reason why a delivery log can't be opened for writing, written, closed to other users, or
+/// rotated. The source is the system's error. `Debug`, which a `main` that returns it prints, is
+/// one line with path and cause.
 ///
 /// ```
 /// use std::error::Error;

@@ -20,7 +20,8 @@ const MOST_OF_A_RESPONSE: usize = 64 << 10;
 
 /// A delivery as it was received, and its answer.
 ///
-/// `Debug` does not show the body. `Serialize` writes the fields of a [line](Self::to_line) of the log.
+/// `Debug` does not show the body. `Serialize` writes the fields of a [line](Self::to_line) of the
+/// log.
 ///
 /// ```
 /// use hookgate_record::LoggedDelivery;
@@ -45,7 +46,8 @@ const MOST_OF_A_RESPONSE: usize = 64 << 10;
 #[derive(Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LoggedDelivery {
-    /// The second of the receiver's clock when the head arrived: the time that the age was checked with.
+    /// The second of the receiver's clock when the head arrived: the time that the age was checked
+    /// with.
     #[serde(serialize_with = "seconds")]
     pub received_at: UnixSeconds,
     /// The request's method.
@@ -55,12 +57,12 @@ pub struct LoggedDelivery {
     /// All headers, in order. Names in lower case, values as the bytes received.
     #[serde(serialize_with = "headers")]
     pub headers: Vec<(String, Bytes)>,
-    /// The whole body. `None` where the delivery was refused before the body was read, or where the body was not received to
-    /// its end.
+    /// The whole body. `None` where the delivery was refused before the body was read, or where the
+    /// body was not received to its end.
     #[serde(serialize_with = "body", skip_serializing_if = "Option::is_none")]
     pub body: Option<Bytes>,
-    /// The number of bytes read, for a body that broke off or was too long. The bytes are not kept, because a part of a body
-    /// can't be checked.
+    /// The number of bytes read, for a body that broke off or was too long. The bytes are not kept,
+    /// because a part of a body can't be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off_at: Option<u64>,
     /// The answer; `None` where no answer was sent.
@@ -73,8 +75,8 @@ pub struct LoggedDelivery {
         skip_serializing_if = "Option::is_none"
     )]
     pub hung_up_after: Option<Duration>,
-    /// Values were removed from the body or from signed headers: the recorded signature can't be verified any more, and the
-    /// delivery can only be signed again.
+    /// Values were removed from the body or from signed headers: the recorded signature can't be
+    /// verified any more, and the delivery can only be signed again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unverifiable: bool,
 }
@@ -99,15 +101,17 @@ pub struct LoggedAnswer {
     /// The scope of that key ring.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// The estimated number of the sender's attempt, counted from 1, where the delivery was authentic and its body says when
-    /// the event was created.
+    /// The estimated number of the sender's attempt, counted from 1, where the delivery was
+    /// authentic and its body says when the event was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// The subscription that the request claims to come from, where it was refused: its `X-Service-Webhook-Id`, if that has the
-    /// form of an id. **Unproven**: any client can send any id.
+    /// The subscription that the request claims to come from, where it was refused: its
+    /// `X-Service-Webhook-Id`, if that has the form of an id. **Unproven**: any client can send any
+    /// id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_subscription: Option<String>,
-    /// The headers of the answer, where the receiver keeps them: see [`keep_response`](Self::keep_response).
+    /// The headers of the answer, where the receiver keeps them: see
+    /// [`keep_response`](Self::keep_response).
     #[serde(serialize_with = "headers", skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, Bytes)>,
     /// The body of the answer, or its first 64 KiB, where the receiver keeps it.
@@ -158,17 +162,19 @@ impl LoggedDelivery {
         DeliveryHeaders::from_pairs(self.headers.iter().map(|(name, value)| (name, &**value)))
     }
 
-    /// Returns one line of JSON, without a line break at its end. New versions only ever add fields.
+    /// Returns one line of JSON, without a line break at its end. New versions only ever add
+    /// fields.
     ///
     /// ```text
     /// {"received_at":1763690000,"method":"POST","target":"/webhooks","headers":[["x-service-timestamp","1763690000"], …],
     ///  "body":"{\"id\":\"evt_1\", …}","answer":{"status":204,"outcome":"handled","elapsed_us":1234,"key":"current","scope":"default"}}
     /// ```
     ///
-    /// `received_at` is in seconds since 1970; times whose name ends in `_us` are in microseconds. Bytes that are no UTF-8
-    /// are `{"base64":"…"}`, in the value of a header as in the body. Absent fields are left out: `body`, `cut_off_at`,
-    /// `answer`, `hung_up_us`, `unverifiable`, and of an answer `reason`, `key`, `scope`, `attempt`,
-    /// `claimed_subscription`, `headers`, `body`, `body_bytes`. Readers ignore unknown fields.
+    /// `received_at` is in seconds since 1970; times whose name ends in `_us` are in microseconds.
+    /// Bytes that are no UTF-8 are `{"base64":"…"}`, in the value of a header as in the body.
+    /// Absent fields are left out: `body`, `cut_off_at`, `answer`, `hung_up_us`, `unverifiable`,
+    /// and of an answer `reason`, `key`, `scope`, `attempt`, `claimed_subscription`, `headers`,
+    /// `body`, `body_bytes`. Readers ignore unknown fields.
     #[must_use]
     pub fn to_line(&self) -> String {
         // This holds texts and numbers only, so serialization can't fail.
@@ -195,8 +201,8 @@ impl LoggedAnswer {
         }
     }
 
-    /// Keeps the headers of the response that the handler gave, and the first 64 KiB of its body. A recorder keeps neither by itself: the
-    /// body of an answer can be long, and belongs to the app.
+    /// Keeps the headers of the response that the handler gave, and the first 64 KiB of its body. A
+    /// recorder keeps neither by itself: the body of an answer can be long, and belongs to the app.
     ///
     /// ```
     /// use hookgate_record::LoggedAnswer;

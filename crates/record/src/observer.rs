@@ -17,8 +17,9 @@ use crate::redaction::header_as_logged;
 
 /// Returns an observer that gives each delivery to a function, in place of a file.
 ///
-/// The function gets each delivery that was answered, before the answer is sent, and each delivery whose sender has hung up. It runs on
-/// the thread that answers, so it must not block. A panic in it is caught and changes nothing.
+/// The function gets each delivery that was answered, before the answer is sent, and each delivery
+/// whose sender has hung up. It runs on the thread that answers, so it must not block. A panic in
+/// it is caught and changes nothing.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -53,8 +54,8 @@ use crate::redaction::header_as_logged;
 /// ```
 ///
 /// # Security
-/// The function gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the address,
-/// authentic or not.
+/// The function gets whole bodies, which hold names and e-mail addresses. It gets them from every
+/// client that reaches the address, authentic or not.
 pub fn record_with<F>(record: F) -> impl RequestObserver + use<F>
 where
     F: Fn(LoggedDelivery) + Send + Sync + 'static,
@@ -82,7 +83,8 @@ impl<K: FnOnce(LoggedDelivery) + Send + 'static> Recording<K> {
     pub(crate) fn begin(head: &Parts, clock: &dyn Clock, keep: K) -> Self {
         let headers = head.headers.iter();
         let headers = headers.map(|(name, value)| header_as_logged(name, value));
-        // The check of the age reads the clock again. If it runs, `age_checked` replaces this time with the later one.
+        // The check of the age reads the clock again. If it runs, `age_checked` replaces this time
+        // with the later one.
         let mut entry = LoggedDelivery::new::<String, _>(clock.now(), headers, "");
         entry.body = None;
         head.method.as_str().clone_into(&mut entry.method);

@@ -1,4 +1,5 @@
-//! The queue between the callers that record and the thread that writes. It is bounded, and callers never wait for it.
+//! The queue between the callers that record and the thread that writes. It is bounded, and callers
+//! never wait for it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,8 +65,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a delivery to the queue, or counts it as dropped. The lock is never held while anything is written, formatted or
-    /// freed.
+    /// Adds a delivery to the queue, or counts it as dropped. The lock is never held while anything
+    /// is written, formatted or freed.
     pub(crate) fn push(&self, delivery: LoggedDelivery) {
         let bytes = weight(&delivery);
         let mut state = self.lock();
@@ -76,7 +77,8 @@ impl Queue {
         if state.over || held.entries > self.most.entries || held.bytes > self.most.bytes {
             state.dropped += 1;
             state.missing += 1;
-            // The writer has to note this in the log. It may be asleep, if the delivery was larger than the whole queue.
+            // The writer has to note this in the log. It may be asleep, if the delivery was larger
+            // than the whole queue.
             let first = state.missing == 1 && state.waiting.is_empty();
             drop(state);
             if first {
@@ -95,8 +97,8 @@ impl Queue {
         }
     }
 
-    /// Waits for entries to write. Returns them, and the number of dropped deliveries, to be noted in the log after them. `None` when
-    /// all is written and no more will come.
+    /// Waits for entries to write. Returns them, and the number of dropped deliveries, to be noted
+    /// in the log after them. `None` when all is written and no more will come.
     pub(crate) fn take(&self) -> Option<(VecDeque<LoggedDelivery>, u64)> {
         let idle = |state: &mut QueueState| {
             state.waiting.is_empty() && state.missing == 0 && !state.closing
@@ -127,8 +129,8 @@ impl Queue {
         self.lock().missing -= dropped;
     }
 
-    /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it
-    /// is closing.
+    /// Lets the writer wait before it tries again. Returns at once when the recorder is closing.
+    /// The result says whether it is closing.
     pub(crate) fn pause(&self, pause: Duration) -> bool {
         let open = |state: &mut QueueState| !state.closing;
         let waited = self.filled.wait_timeout_while(self.lock(), pause, open);
@@ -136,7 +138,8 @@ impl Queue {
         state.closing
     }
 
-    /// Waits until all entries that were accepted so far are written or dropped. Returns whether they are.
+    /// Waits until all entries that were accepted so far are written or dropped. Returns whether
+    /// they are.
     pub(crate) fn flush(&self, limit: Duration) -> bool {
         let state = self.lock();
         let accepted = state.accepted;
@@ -173,7 +176,8 @@ pub(crate) fn weight(delivery: &LoggedDelivery) -> usize {
     const HEADER: usize = size_of::<(String, bytes::Bytes)>();
     let headers = delivery.headers.iter();
     let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
-    // The sender controls the length of the method; the error controls the length of the answer's reason.
+    // The sender controls the length of the method; the error controls the length of the answer's
+    // reason.
     let answer = delivery.answer.as_ref().map_or(0, |answer| {
         let subscription = &answer.claimed_subscription;
         let others = [&answer.reason, &answer.key, &answer.scope, subscription];

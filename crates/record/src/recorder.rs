@@ -23,14 +23,16 @@ use crate::rotated::MAX_FILES;
 const RETRY: Duration = Duration::from_millis(500);
 /// The longest time that dropping the last recorder waits for its file.
 const CLOSING: Duration = Duration::from_secs(5);
-/// A body up to this size is copied out of its read buffer, which is larger and would be kept along with it.
+/// A body up to this size is copied out of its read buffer, which is larger and would be kept along
+/// with it.
 const COPIED: usize = 16 << 10;
 
 /// Writes deliveries to a file, one line each. Clones write to the same file.
 ///
-/// It never slows or fails a delivery: entries go into a queue, and a separate thread writes them. Where the queue is full,
-/// because the disk is slow or full, the delivery is **dropped**: it is counted in [`dropped`](Self::dropped). As soon as the
-/// file can be written again, a note in the log has the number, for readers.
+/// It never slows or fails a delivery: entries go into a queue, and a separate thread writes them.
+/// Where the queue is full, because the disk is slow or full, the delivery is **dropped**: it is
+/// counted in [`dropped`](Self::dropped). As soon as the file can be written again, a note in the
+/// log has the number, for readers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -74,8 +76,9 @@ const COPIED: usize = 16 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [The front page](crate#the-file) says what happens when the disk fails and when the program ends: call [`flush`](Self::flush)
-/// before the end of a program whose receiver lives as long as it does.
+/// [The front page](crate#the-file) says what happens when the disk fails and when the program
+/// ends: call [`flush`](Self::flush) before the end of a program whose receiver lives as long as it
+/// does.
 #[derive(Clone)]
 pub struct Recorder {
     handle: Arc<Handle>,
@@ -125,8 +128,8 @@ impl Recorder {
         self.handle.queue.push(delivery);
     }
 
-    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `timeout` the result may be
-    /// `false`. Blocks its thread.
+    /// Waits until all earlier entries are written or dropped. Returns whether they are: after
+    /// `timeout` the result may be `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
     pub fn flush(&self, timeout: Duration) -> bool {
         self.handle.queue.flush(timeout)
@@ -138,8 +141,8 @@ impl Recorder {
         self.handle.queue.lock().written
     }
 
-    /// The number of deliveries that were dropped: because the queue was full, or because the program ended while the disk
-    /// still failed.
+    /// The number of deliveries that were dropped: because the queue was full, or because the
+    /// program ended while the disk still failed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.handle.queue.lock().dropped
@@ -174,15 +177,17 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets the number of rotated files that are kept. Default: 3, at most 999. With 0 a full file is removed. Files with a
-    /// higher number, for example after a change of this setting, are not touched.
+    /// Sets the number of rotated files that are kept. Default: 3, at most 999. With 0 a full file
+    /// is removed. Files with a higher number, for example after a change of this setting, are not
+    /// touched.
     pub fn keep(mut self, files: u32) -> Self {
         self.rotation.keep = u64::from(files).min(MAX_FILES);
         self
     }
 
-    /// Sets the maximum that waits to be written: deliveries, and the bytes of memory that they take. Default: 1,024 and 16
-    /// MiB. More deliveries are dropped, and so is a single delivery that takes more than that.
+    /// Sets the maximum that waits to be written: deliveries, and the bytes of memory that they
+    /// take. Default: 1,024 and 16 MiB. More deliveries are dropped, and so is a single delivery
+    /// that takes more than that.
     pub fn queue(mut self, deliveries: usize, bytes: usize) -> Self {
         self.queue = Amount {
             entries: deliveries,
@@ -191,17 +196,18 @@ impl RecorderBuilder {
         self
     }
 
-    /// Sets the redaction of each delivery. Default: only the headers that carry credentials are redacted.
+    /// Sets the redaction of each delivery. Default: only the headers that carry credentials are
+    /// redacted.
     ///
-    /// A delivery with a removed value can be replayed, signed anew. Why its signature failed can no longer be found out: the
-    /// signed bytes are gone.
+    /// A delivery with a removed value can be replayed, signed anew. Why its signature failed can
+    /// no longer be found out: the signed bytes are gone.
     pub fn redact(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
         self
     }
 
-    /// Calls `hook` when the file can't be written any more: once, until the file can be written again. The hook runs on the
-    /// thread that writes. A panic in it is caught and changes nothing.
+    /// Calls `hook` when the file can't be written any more: once, until the file can be written
+    /// again. The hook runs on the thread that writes. A panic in it is caught and changes nothing.
     pub fn on_error(mut self, hook: impl Fn(&RecordError) + Send + 'static) -> Self {
         self.on_error = Some(Box::new(hook));
         self
@@ -210,7 +216,8 @@ impl RecorderBuilder {
     /// Opens the file, and creates it if it does not exist. Its directory is not created.
     ///
     /// # Errors
-    /// The file can't be opened, the access of other users can't be removed, or the system has no thread left.
+    /// The file can't be opened, the access of other users can't be removed, or the system has no
+    /// thread left.
     pub fn open(self) -> Result<Recorder, RecordError> {
         let path = self.path.clone();
         let unwritable = |source| RecordError {

@@ -38,7 +38,8 @@ pub(crate) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Returns the files of a log, the oldest first: those that a [`Recorder`](crate::Recorder) has rotated, and the file itself.
+/// Returns the files of a log, the oldest first: those that a [`Recorder`](crate::Recorder) has
+/// rotated, and the file itself.
 ///
 /// The last one may be missing for a moment, while the recorder rotates.
 ///

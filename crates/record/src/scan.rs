@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use crate::redaction::{REDACTED, Redaction};
 
-/// Returns the body without the values to remove, and the body itself where it has none of them. `None` where it is not JSON, so
-/// that no value can be found in it.
+/// Returns the body without the values to remove, and the body itself where it has none of them.
+/// `None` where it is not JSON, so that no value can be found in it.
 pub(crate) fn redact_body<'t>(body: &'t [u8], redaction: &Redaction) -> Option<Cow<'t, [u8]>> {
     let text = std::str::from_utf8(body).ok()?;
     // The whole text is checked first, so that the pass below reads only valid JSON.
@@ -52,8 +52,8 @@ struct Scanner<'t, 'r> {
 }
 
 impl Scanner<'_, '_> {
-    /// Returns `None` where a name can't be decoded, for example because of half a surrogate pair: it might be a name to
-    /// remove.
+    /// Returns `None` where a name can't be decoded, for example because of half a surrogate pair:
+    /// it might be a name to remove.
     fn run(&mut self) -> Option<()> {
         while let Some(byte) = self.text.as_bytes().get(self.at) {
             match byte {

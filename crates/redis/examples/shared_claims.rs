@@ -1,5 +1,5 @@
-//! Several replicas with shared claims: each event runs on one of them, and is still known after a restart. Claims on Redis or
-//! Valkey.
+//! Several replicas with shared claims: each event runs on one of them, and is still known after a
+//! restart. Claims on Redis or Valkey.
 //!
 //! ```sh
 //! redis-server --maxmemory 256mb --maxmemory-policy noeviction --appendonly yes --appendfsync always &
@@ -8,11 +8,13 @@
 //! ADDR=127.0.0.1:8788 cargo run -p hookgate-redis --example shared_claims &
 //! ```
 //!
-//! With `--features tls,ring` and a URL of `rediss://`, as a managed server needs it, the connection is TLS: `connect` looks at the URL.
+//! With `--features tls,ring` and a URL of `rediss://`, as a managed server needs it, the
+//! connection is TLS: `connect` looks at the URL.
 //!
-//! Deliver an event to one, then to the other: the second answers 200 and `Idempotent-Replayed: true`, and runs no handler. Where
-//! the server's settings allow it to forget ids, the program prints that at its start; with `STRICT=1` it refuses to start.
-//! Without Redis each delivery is answered 503, so that the sender tries again.
+//! Deliver an event to one, then to the other: the second answers 200 and
+//! `Idempotent-Replayed: true`, and runs no handler. Where the server's settings allow it to forget
+//! ids, the program prints that at its start; with `STRICT=1` it refuses to start. Without Redis
+//! each delivery is answered 503, so that the sender tries again.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -64,7 +66,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
     tokio::select! {
         served = server.into_future() => served?,
-        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't
+        // hold up the end of the program.
         () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
     }
     let drained = receiver.drain(Duration::from_secs(10)).await;

@@ -1,4 +1,5 @@
-//! Reads the server's settings that decide whether ids may be forgotten, and tries whether the server takes claims.
+//! Reads the server's settings that decide whether ids may be forgotten, and tries whether the
+//! server takes claims.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ const REFUSED: [ErrorKind; 2] = [
     ErrorKind::Server(ServerErrorKind::NoPerm),
     ErrorKind::Server(ServerErrorKind::ResponseError),
 ];
-/// The least version: it has `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
+/// The least version: it has `SET` with both `NX` and `GET`, and scripts that may run when memory
+/// is full.
 const LEAST: (u64, u64) = (7, 0);
 
 pub(crate) async fn check<C: ConnectionLike>(
@@ -58,7 +60,8 @@ async fn look<C: ConnectionLike>(connection: &mut C, prefix: &str) -> Result<Fin
             risk,
         }));
     }
-    // Managed servers often deny `CONFIG`. The answer of one node of a cluster is enough: the nodes have the same configuration.
+    // Managed servers often deny `CONFIG`. The answer of one node of a cluster is enough: the nodes
+    // have the same configuration.
     if appends {
         let when = ask(connection, cmd("CONFIG").arg("GET").arg("appendfsync")).await?;
         let risk = match when.and_then(setting).as_deref() {
@@ -79,11 +82,11 @@ async fn look<C: ConnectionLike>(connection: &mut C, prefix: &str) -> Result<Fin
     Ok(Findings { servers, found })
 }
 
-/// Makes a claim of a random key and releases it, with each command that the store uses. Where the release is refused, the record
-/// ends with its lease.
+/// Makes a claim of a random key and releases it, with each command that the store uses. Where the
+/// release is refused, the record ends with its lease.
 ///
-/// An error that says how the server is at this moment is no finding: its memory is full, it still reads its file, it takes no
-/// writes because its snapshots fail.
+/// An error that says how the server is at this moment is no finding: its memory is full, it still
+/// reads its file, it takes no writes because its snapshots fail.
 async fn probe<C: ConnectionLike>(
     connection: &mut C,
     prefix: &str,
@@ -129,7 +132,8 @@ fn reports(info: Option<Value>) -> Vec<(Option<String>, Option<String>)> {
     }
 }
 
-/// Checks a node of a cluster that is used as a single server: whether other nodes keep a share of the events.
+/// Checks a node of a cluster that is used as a single server: whether other nodes keep a share of
+/// the events.
 async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, StoreError> {
     let info = ask(connection, cmd("CLUSTER").arg("INFO")).await?;
     let info = info.and_then(text).unwrap_or_default();
@@ -142,7 +146,8 @@ async fn share<C: ConnectionLike>(connection: &mut C) -> Result<Option<Risk>, St
     })
 }
 
-/// Returns `None` where the server does not allow this user the command, or does not know the command.
+/// Returns `None` where the server does not allow this user the command, or does not know the
+/// command.
 async fn ask<C: ConnectionLike>(
     connection: &mut C,
     command: &Cmd,
@@ -252,8 +257,9 @@ impl<'a> Info<'a> {
     }
 }
 
-/// Logs each finding. Where no subscriber of `tracing` would see them, those that may forget ids are written to stderr: an error
-/// would stop programs that run today, and silence would let events run twice.
+/// Logs each finding. Where no subscriber of `tracing` would see them, those that may forget ids
+/// are written to stderr: an error would stop programs that run today, and silence would let events
+/// run twice.
 pub(crate) fn report(findings: &Findings) {
     #[cfg(feature = "tracing")]
     if tracing::dispatcher::has_been_set() {

@@ -1,7 +1,8 @@
 //! Makes connections.
 //!
-//! This crate makes the TLS connections itself. The crate redis would use the provider of crypto that the process has installed. Where
-//! none is installed, it would install the only one that it finds, and panic if the program has two.
+//! This crate makes the TLS connections itself. The crate redis would use the provider of crypto
+//! that the process has installed. Where none is installed, it would install the only one that it
+//! finds, and panic if the program has two.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ pub(crate) type Connecting = Shared<BoxFuture<'static, RedisResult<Live>>>;
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) connection: MultiplexedConnection,
-    /// The task of a connection over this crate's TLS. `None` for any other: the crate redis keeps its task.
+    /// The task of a connection over this crate's TLS. `None` for any other: the crate redis keeps
+    /// its task.
     #[cfg(feature = "tls")]
     _driver: Option<std::sync::Arc<tls::Driver>>,
 }
@@ -45,8 +47,9 @@ pub(crate) struct Dial {
 }
 
 impl Dial {
-    /// Connects after this wait. Where the server can't be reached it tries again, until the waits are used up: it may be about to
-    /// start. Any other error, a refused TLS handshake included, would occur again, so it is returned at once.
+    /// Connects after this wait. Where the server can't be reached it tries again, until the waits
+    /// are used up: it may be about to start. Any other error, a refused TLS handshake included,
+    /// would occur again, so it is returned at once.
     pub(crate) fn begin(&self, wait: Duration) -> Connecting {
         let dial = self.clone();
         let connecting = async move {
@@ -79,8 +82,8 @@ impl Dial {
                 _driver: Some(std::sync::Arc::new(driver)),
             });
         }
-        // Many small commands share one connection. If they were held back to be sent together, each would wait for the previous
-        // answer.
+        // Many small commands share one connection. If they were held back to be sent together,
+        // each would wait for the previous answer.
         let tcp: TcpSettings = settings.tcp_settings().clone().set_nodelay(true);
         let client = Client::open(settings.clone().set_tcp_settings(tcp))?;
         let connection = client.get_multiplexed_async_connection_with_config(&config);

@@ -15,26 +15,32 @@ use crate::failure::ends_connection;
 const CONNECT: Duration = Duration::from_millis(500);
 /// The limit for an answer.
 const RESPONSE: Duration = Duration::from_millis(500);
-/// After this many times the limits of a connection and an answer, the connection counts as silent. Connecting is tried several
-/// times before its error is reported, and the error must be reported.
+/// After this many times the limits of a connection and an answer, the connection counts as silent.
+/// Connecting is tried several times before its error is reported, and the error must be reported.
 const SILENCE: u32 = 5;
-/// At most one connection is closed for a new one in this time, so that a server that answers each call with an error does not
-/// get many new connections. Where no connection could be made, the next try begins this long after.
+/// At most one connection is closed for a new one in this time, so that a server that answers each
+/// call with an error does not get many new connections. Where no connection could be made, the
+/// next try begins this long after.
 const PACE: Duration = Duration::from_millis(250);
 
 /// One multiplexed connection to a server, made again when it is broken. Clones share it.
 ///
-/// A connection is given up when it breaks, when an answer did not come in time, when its server became a replica, or when it
-/// could not be made for any reason; the next call connects again. Calls whose own limit is shorter than that of an answer are counted
-/// together: when no call was answered for five times as long as connecting and an answer may take, the connection is given up. Tries to
-/// connect are shared by all waiting calls. The wait between tries is 50 ms after the first and up to 500 ms, and the tries never end: a
-/// server that is back is found within that time, without a restart. A refused login or TLS that can't be established is reported by the
+/// A connection is given up when it breaks, when an answer did not come in time, when its server
+/// became a replica, or when it could not be made for any reason; the next call connects again.
+/// Calls whose own limit is shorter than that of an answer are counted together: when no call was
+/// answered for five times as long as connecting and an answer may take, the connection is given
+/// up. Tries to connect are shared by all waiting calls. The wait between tries is 50 ms after the
+/// first and up to 500 ms, and the tries never end: a server that is back is found within that
+/// time, without a restart. A refused login or TLS that can't be established is reported by the
 /// first try.
 ///
-/// A call under way when its connection breaks fails. It is not repeated here: only the caller knows whether it may be repeated.
+/// A call under way when its connection breaks fails. It is not repeated here: only the caller
+/// knows whether it may be repeated.
 ///
-/// TLS takes rustls' default provider of crypto, where the program has installed one, otherwise that of this crate's feature. A client with
-/// certificates of its own (`redis::Client::build_with_tls`) needs the installed one, since the crate `redis` makes its TLS.
+/// TLS takes rustls' default provider of crypto, where the program has installed one, otherwise
+/// that of this crate's feature. A client with certificates of its own
+/// (`redis::Client::build_with_tls`) needs the installed one, since the crate `redis` makes its
+/// TLS.
 ///
 /// ```
 /// use std::time::Duration;
@@ -93,8 +99,9 @@ impl Connection {
         })
     }
 
-    /// Sets how long an answer may take before the connection is given up: 500 ms unless set. A store's call has its own limit as
-    /// well: see [`RedisStore::with_call_limit`](crate::RedisStore::with_call_limit).
+    /// Sets how long an answer may take before the connection is given up: 500 ms unless set. A
+    /// store's call has its own limit as well: see
+    /// [`RedisStore::with_call_limit`](crate::RedisStore::with_call_limit).
     #[must_use]
     pub fn with_response_limit(self, limit: Duration) -> Self {
         let dial = self.shared.dial.clone();
@@ -179,7 +186,8 @@ impl Current {
         }
     }
 
-    /// The reason why one connection could not be made says nothing about the next: no later call gets it.
+    /// The reason why one connection could not be made says nothing about the next: no later call
+    /// gets it.
     fn not_connected(&mut self) {
         self.failed = Some(SystemClock.monotonic());
         self.replace();
@@ -192,11 +200,12 @@ impl Current {
     }
 }
 
-/// A call, from its start to its answer, or until its future is dropped: by a limit of its caller, or with the request that it
-/// served.
+/// A call, from its start to its answer, or until its future is dropped: by a limit of its caller,
+/// or with the request that it served.
 ///
-/// One dropped call does not show that the connection is broken. Several dropped calls without an answer in between are, and no
-/// other check would find this: where every caller waits for less time than the connection's own limit, that limit never passes.
+/// One dropped call does not show that the connection is broken. Several dropped calls without an
+/// answer in between are, and no other check would find this: where every caller waits for less
+/// time than the connection's own limit, that limit never passes.
 struct UnderWay<'a> {
     connection: &'a Connection,
     generation: u64,

@@ -15,8 +15,9 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Refuses a server that [may forget](Risk::forgets) ids while it runs, or all of them when it ends. A possible loss of the
-    /// last moments before a crash, which `appendfsync` and replication allow, is reported and not refused.
+    /// Refuses a server that [may forget](Risk::forgets) ids while it runs, or all of them when it
+    /// ends. A possible loss of the last moments before a crash, which `appendfsync` and
+    /// replication allow, is reported and not refused.
     ///
     /// # Errors
     /// [`NotDurable`](StoreErrorKind::NotDurable), with the text of the findings.
@@ -62,7 +63,8 @@ pub enum Risk {
     /// It is a replica: it refuses every claim.
     #[error("this is a replica, which takes no claims: connect to the primary")]
     Replica,
-    /// It is one node of a cluster, used as a single server: it refuses the events that other nodes keep.
+    /// It is one node of a cluster, used as a single server: it refuses the events that other nodes
+    /// keep.
     #[error(
         "this is one of a cluster's {primaries} primaries, which refuses the events of the others: connect with redis' ClusterClient"
     )]
@@ -70,8 +72,8 @@ pub enum Risk {
         /// The number of primaries that have a share.
         primaries: u64,
     },
-    /// It refuses the claim that the check made, or a command of its renewal, commit or release: because of the user's rights or
-    /// key pattern, or because a command was renamed.
+    /// It refuses the claim that the check made, or a command of its renewal, commit or release:
+    /// because of the user's rights or key pattern, or because a command was renamed.
     #[error(
         "a claim made to try it was refused, as each delivery's would be ({reason}): allow this user the commands and keys that the page of hookgate-redis names"
     )]
@@ -79,8 +81,8 @@ pub enum Risk {
         /// The server's words.
         reason: String,
     },
-    /// When its memory is full, it forgets ids instead of refusing new ones. Every key here has an expiry, so `volatile-…`
-    /// forgets them too.
+    /// When its memory is full, it forgets ids instead of refusing new ones. Every key here has an
+    /// expiry, so `volatile-…` forgets them too.
     #[error(
         "ids are forgotten when memory is full (maxmemory-policy is {policy}): set maxmemory-policy to noeviction"
     )]
@@ -88,7 +90,8 @@ pub enum Risk {
         /// The setting `maxmemory-policy`.
         policy: String,
     },
-    /// No append-only file: when its process ends, it forgets all writes since its last snapshot, or everything.
+    /// No append-only file: when its process ends, it forgets all writes since its last snapshot,
+    /// or everything.
     #[error("ids are forgotten when the server ends: set appendonly to yes")]
     NoAppendOnlyFile,
     /// The setting could not be read, so it is unknown.
@@ -97,13 +100,14 @@ pub enum Risk {
         /// `INFO`, `appendfsync`, …
         what: &'static str,
     },
-    /// When its machine goes down, it forgets the writes that the system had not flushed yet: often half a minute.
+    /// When its machine goes down, it forgets the writes that the system had not flushed yet: often
+    /// half a minute.
     #[error(
         "up to half a minute of ids is forgotten when the machine goes down (appendfsync is no): set it to everysec or always"
     )]
     FlushedBySystem,
-    /// When its machine goes down, it forgets a second or two; when its process is killed while its disk is busy, the same
-    /// amount.
+    /// When its machine goes down, it forgets a second or two; when its process is killed while its
+    /// disk is busy, the same amount.
     #[error(
         "a second or two of ids may be forgotten when the server or its machine goes down (appendfsync is everysec): set it to always where that matters"
     )]
@@ -122,9 +126,9 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// Returns whether the server may forget more than the last moments before it or its machine goes down, or whether claims can't
-    /// work at all. [`strict`](Findings::strict) refuses such a server. A setting that can't be read counts as well, except
-    /// `appendfsync`.
+    /// Returns whether the server may forget more than the last moments before it or its machine
+    /// goes down, or whether claims can't work at all. [`strict`](Findings::strict) refuses such a
+    /// server. A setting that can't be read counts as well, except `appendfsync`.
     #[must_use]
     pub fn forgets(&self) -> bool {
         match self {

@@ -8,15 +8,17 @@ use crate::connection::Connection;
 use crate::store::RedisStore;
 
 impl RedisStore {
-    /// Connects, and [checks](Self::check) the server's settings. The findings are logged by `tracing`; without that feature, or
-    /// without a subscriber, those that may [forget](crate::Risk::forgets) ids are lines on stderr. To see them yourself, or to
-    /// refuse to start, use [`open`](Self::open) and call [`check`](Self::check).
+    /// Connects, and [checks](Self::check) the server's settings. The findings are logged by
+    /// `tracing`; without that feature, or without a subscriber, those that may
+    /// [forget](crate::Risk::forgets) ids are lines on stderr. To see them yourself, or to refuse
+    /// to start, use [`open`](Self::open) and call [`check`](Self::check).
     ///
     /// `rediss://…` is TLS: [setup](crate#tls).
     ///
     /// # Errors
-    /// - [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the crate `redis` that is not
-    ///   enabled; or it names a database that the server does not have; or it asks for TLS and the program has no provider of crypto.
+    /// - [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of
+    ///   the crate `redis` that is not enabled; or it names a database that the server does not
+    ///   have; or it asks for TLS and the program has no provider of crypto.
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
@@ -25,12 +27,13 @@ impl RedisStore {
         Ok(store)
     }
 
-    /// Connects with the first call, and checks no settings: for programs that start whether Redis is up or not. Until it is up,
-    /// deliveries are answered 503.
+    /// Connects with the first call, and checks no settings: for programs that start whether Redis
+    /// is up or not. Until it is up, deliveries are answered 503.
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the crate `redis` that is not enabled; or it asks
-    /// for TLS and the program has no provider of crypto.
+    /// [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the
+    /// crate `redis` that is not enabled; or it asks for TLS and the program has no provider of
+    /// crypto.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         if has_bare_password(url) {
             let message = "this can't be used as a Redis URL: write special characters of its user or password as %XX, such as %23 for #";
@@ -54,8 +57,9 @@ impl RedisStore {
         Ok(Self::on(connection))
     }
 
-    /// Trusts only these authorities, given as certificates in PEM. Use it where the system does not trust the authority that signed
-    /// the server's certificate. The URL must be `rediss://`. Call it before the first use; earlier clones do not change.
+    /// Trusts only these authorities, given as certificates in PEM. Use it where the system does
+    /// not trust the authority that signed the server's certificate. The URL must be `rediss://`.
+    /// Call it before the first use; earlier clones do not change.
     ///
     /// ```no_run
     /// use hookgate_redis::RedisStore;
@@ -68,7 +72,8 @@ impl RedisStore {
     /// ```
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): this holds no certificate in PEM, or the URL is not `rediss://`.
+    /// [`Setting`](StoreErrorKind::Setting): this holds no certificate in PEM, or the URL is not
+    /// `rediss://`.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, StoreError> {
@@ -83,8 +88,9 @@ impl RedisStore {
     }
 }
 
-/// Returns whether a user or a password has a `#`, `/` or `?` that is not written as `%XX`. It ends the part of the URL that names
-/// the server, so that a piece of the password would be taken for the host.
+/// Returns whether a user or a password has a `#`, `/` or `?` that is not written as `%XX`. It ends
+/// the part of the URL that names the server, so that a piece of the password would be taken for
+/// the host.
 fn has_bare_password(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else {
         return false;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hookgate::dedupe::{ClaimToken, EventKey};
 
-/// The approximate number of bytes of the server's memory for a remembered event, with the default prefix: see
-/// [sizes](crate#sizes).
+/// The approximate number of bytes of the server's memory for a remembered event, with the default
+/// prefix: see [sizes](crate#sizes).
 pub const BYTES_PER_RECORD: usize = 200;
 /// The default prefix of every key.
 pub(crate) const PREFIX: &str = "hookgate:";
@@ -13,16 +13,18 @@ pub(crate) const PREFIX: &str = "hookgate:";
 pub(crate) const RUNNING: u8 = b'c';
 /// First byte of a done record's value.
 pub(crate) const DONE: u8 = b'd';
-/// A hundred years. Redis refuses a time whose end does not fit into 64 bits of milliseconds; longer times are shortened to this.
+/// A hundred years. Redis refuses a time whose end does not fit into 64 bits of milliseconds;
+/// longer times are shortened to this.
 const LONGEST: u64 = 100 * 366 * 24 * 3600 * 1000;
 
-/// Returns the prefix and 32 hex digits: a key in `redis-cli` can be compared with an [`EventKey`] as it is shown everywhere
-/// else.
+/// Returns the prefix and 32 hex digits: a key in `redis-cli` can be compared with an [`EventKey`]
+/// as it is shown everywhere else.
 pub(crate) fn key(prefix: &str, event: &EventKey) -> String {
     [prefix, &event.to_hex()].concat()
 }
 
-/// Returns the state's letter, readable, and the token's 16 raw bytes: hex would take 16 bytes of memory more.
+/// Returns the state's letter, readable, and the token's 16 raw bytes: hex would take 16 bytes of
+/// memory more.
 pub(crate) fn value(state: u8, token: ClaimToken) -> [u8; 17] {
     let mut value = [state; 17];
     value[1..].copy_from_slice(token.as_bytes());
@@ -36,7 +38,8 @@ pub(crate) fn parse(value: &[u8]) -> Option<(u8, ClaimToken)> {
     matches!(state, RUNNING | DONE).then_some((state, token))
 }
 
-/// Returns whole milliseconds, rounded up, so that no time ends early: Redis refuses zero as an error.
+/// Returns whole milliseconds, rounded up, so that no time ends early: Redis refuses zero as an
+/// error.
 pub(crate) fn millis(time: Duration) -> u64 {
     let millis = time.as_nanos().div_ceil(1_000_000);
     u64::try_from(millis).unwrap_or(LONGEST).clamp(1, LONGEST)

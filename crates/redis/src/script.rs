@@ -1,8 +1,9 @@
-//! Compare and set, in Redis: each script reads one key and changes it only where it holds the caller's token.
+//! Compare and set, in Redis: each script reads one key and changes it only where it holds the
+//! caller's token.
 //!
-//! Each script uses one key, so that a cluster can choose the node. All have the flag `allow-oom`: when memory is full, new
-//! claims, which are not scripts, are refused, but a finished run must still be recorded; its record takes no more bytes than its
-//! claim.
+//! Each script uses one key, so that a cluster can choose the node. All have the flag `allow-oom`:
+//! when memory is full, new claims, which are not scripts, are refused, but a finished run must
+//! still be recorded; its record takes no more bytes than its claim.
 
 use std::sync::OnceLock;
 
@@ -16,8 +17,9 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 );
 
-/// Running under the first value: becomes the second, for the given time. Answers 1, also where it is the second already for at most
-/// the fourth argument, a lease, and then leaves its time unchanged; else 0.
+/// Running under the first value: becomes the second, for the given time. Answers 1, also where it
+/// is the second already for at most the fourth argument, a lease, and then leaves its time
+/// unchanged; else 0.
 pub(crate) static COMMIT: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
@@ -37,8 +39,9 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])",
 );
 
-/// For a claim that found a running record. Running under this value: extends the lease. Answers the value and its
-/// remaining time in milliseconds, both of the same moment; an empty answer where the record no longer exists.
+/// For a claim that found a running record. Running under this value: extends the lease. Answers
+/// the value and its remaining time in milliseconds, both of the same moment; an empty answer where
+/// the record no longer exists.
 pub(crate) static LOOK: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
@@ -70,9 +73,9 @@ impl Compared {
         by_text.query_async(connection).await
     }
 
-    /// Runs the script by its digest. Where the server does not know it (after a restart, a flush of scripts or a failover), runs
-    /// it by its text, which the server then keeps. The second command has the same key as the first, so it goes to the same
-    /// node.
+    /// Runs the script by its digest. Where the server does not know it (after a restart, a flush
+    /// of scripts or a failover), runs it by its text, which the server then keeps. The second
+    /// command has the same key as the first, so it goes to the same node.
     pub(crate) async fn run<T: FromRedisValue>(
         &self,
         connection: &mut impl ConnectionLike,

@@ -25,12 +25,12 @@ use crate::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
 
 /// The layer gives a call one second; this is less, so that the call's own answer comes first.
 const CALL: Duration = Duration::from_millis(900);
-/// The greatest number of times that a claim repeats because a record disappears between two of its commands. Each time another
-/// claim has committed or released.
+/// The greatest number of times that a claim repeats because a record disappears between two of its
+/// commands. Each time another claim has committed or released.
 const LOOKS: usize = 8;
 
-/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [crate](crate) for the guarantees, the server's setup
-/// and the sizes.
+/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [crate](crate) for the
+/// guarantees, the server's setup and the sizes.
 ///
 /// ```no_run
 /// use hookgate::{Receiver, Secret};
@@ -61,11 +61,12 @@ const LOOKS: usize = 8;
 /// # Ok::<(), hookgate::dedupe::StoreError>(())
 /// ```
 ///
-/// - **A claim and its commit are one round trip each**; a duplicate of a done event takes one, a copy of a running one two.
-/// - **One connection**, which all calls share: commands of concurrent deliveries are sent without waiting for each other, so a
-///   pool has no advantage.
-/// - **Clones share** the connection. Stores on the same server with the same prefix share their records: give each application
-///   its own prefix or server.
+/// - **A claim and its commit are one round trip each**; a duplicate of a done event takes one, a
+///   copy of a running one two.
+/// - **One connection**, which all calls share: commands of concurrent deliveries are sent without
+///   waiting for each other, so a pool has no advantage.
+/// - **Clones share** the connection. Stores on the same server with the same prefix share their
+///   records: give each application its own prefix or server.
 #[derive(Clone)]
 pub struct RedisStore<C = Connection> {
     pub(crate) connection: C,
@@ -80,11 +81,13 @@ impl<C> RedisStore<C>
 where
     C: ConnectionLike + Clone + Send + Sync + 'static,
 {
-    /// Uses your own connection: a [`Connection`] from a `redis::Client` with certificates, a cluster's, or any other of the
-    /// crate `redis`. It connects when the connection does, and checks no settings: call [`check`](Self::check).
+    /// Uses your own connection: a [`Connection`] from a `redis::Client` with certificates, a
+    /// cluster's, or any other of the crate `redis`. It connects when the connection does, and
+    /// checks no settings: call [`check`](Self::check).
     ///
     /// # Security
-    /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
+    /// The connection must write to the primary and read its own writes: never use one that reads
+    /// from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
         Self {
@@ -96,9 +99,10 @@ where
         }
     }
 
-    /// Sets the prefix of its keys: `hookgate:` unless set. Stores of the same prefix on one server share their records, so
-    /// applications with other secrets each need their own prefix, or [scope](hookgate::ReceiverBuilder::scope). On a cluster,
-    /// braces in the prefix would put all keys on one node.
+    /// Sets the prefix of its keys: `hookgate:` unless set. Stores of the same prefix on one server
+    /// share their records, so applications with other secrets each need their own prefix, or
+    /// [scope](hookgate::ReceiverBuilder::scope). On a cluster, braces in the prefix would put all
+    /// keys on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
         Self {
@@ -109,14 +113,16 @@ where
         }
     }
 
-    /// Sets how long a call may take, including every wait: 900 ms unless set. The layer gives it no more than a second.
+    /// Sets how long a call may take, including every wait: 900 ms unless set. The layer gives it
+    /// no more than a second.
     #[must_use]
     pub fn with_call_limit(self, limit: Duration) -> Self {
         Self { limit, ..self }
     }
 
-    /// Reads from the server the settings that decide whether ids may be forgotten: its version, eviction, persistence and role. Makes
-    /// one claim of a random key and releases it, so that a user who lacks a right, or has another key pattern, is found now.
+    /// Reads from the server the settings that decide whether ids may be forgotten: its version,
+    /// eviction, persistence and role. Makes one claim of a random key and releases it, so that a
+    /// user who lacks a right, or has another key pattern, is found now.
     ///
     /// ```no_run
     /// # async fn start() -> Result<(), hookgate::dedupe::StoreError> {
@@ -134,7 +140,8 @@ where
     ///
     /// # Errors
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
-    /// - [`Setting`](StoreErrorKind::Setting): it has no database of the URL's number, or this user may not select it.
+    /// - [`Setting`](StoreErrorKind::Setting): it has no database of the URL's number, or this user
+    ///   may not select it.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn check(&self) -> Result<Findings, StoreError> {
         check::check(&mut self.connection.clone(), &self.prefix).await
@@ -162,11 +169,13 @@ where
                     }
                     None
                 }
-                // Full memory: Redis refuses `SET` even where it would write nothing. `LOOK` finds out whether this is a duplicate.
+                // Full memory: Redis refuses `SET` even where it would write nothing. `LOOK` finds
+                // out whether this is a duplicate.
                 Err(error) if error.kind() == StoreErrorKind::Full => Some(error),
                 Err(error) => return Err(error),
             };
-            // The token and the remaining lease are read together, since a record may change between two commands.
+            // The token and the remaining lease are read together, since a record may change
+            // between two commands.
             let lease = lease.to_string();
             let arguments = [&running[..], lease.as_bytes()];
             let looked = LOOK.run(&mut connection, &key, &arguments).await;
@@ -246,9 +255,9 @@ where
         self.longest_lease.note(lease);
         self.limited(async move {
             match self.claim_now(key, token, lease).await {
-                // After a server restart the next call finds the connection broken, which would cost its delivery one of a few
-                // attempts. Whether the first claim arrived or not, the same token may claim again. Commit and release are
-                // repeated by their caller.
+                // After a server restart the next call finds the connection broken, which would
+                // cost its delivery one of a few attempts. Whether the first claim arrived or not,
+                // the same token may claim again. Commit and release are repeated by their caller.
                 Err(error) if broke(&error) => self.claim_now(key, token, lease).await,
                 answered => answered,
             }

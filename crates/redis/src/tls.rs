@@ -1,6 +1,8 @@
-//! TLS: its provider of crypto, the certificates that are trusted, a connection, and the reason where it can't be established.
+//! TLS: its provider of crypto, the certificates that are trusted, a connection, and the reason
+//! where it can't be established.
 //!
-//! `crates/postgres/src/handshake.rs` holds the same code, and `crates/client/src/hyper.rs` the same provider: change all together.
+//! `crates/postgres/src/handshake.rs` holds the same code, and `crates/client/src/hyper.rs` the
+//! same provider: change all together.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -52,8 +54,8 @@ impl Drop for Driver {
 /// Returns host and port, where the TLS is this crate's.
 ///
 /// # Errors
-/// The crate redis makes the TLS of a client with certificates of its own. It would panic or install a provider of crypto where the program
-/// has installed none.
+/// The crate redis makes the TLS of a client with certificates of its own. It would panic or
+/// install a provider of crypto where the program has installed none.
 pub(crate) fn server(
     settings: &ConnectionInfo,
     has_authorities: bool,
@@ -125,7 +127,8 @@ fn apply(settings: &TcpSettings, tcp: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
+/// Returns the provider that the program has installed, otherwise that of this crate's features.
+/// None is installed here.
 pub(crate) fn provider() -> Result<Arc<CryptoProvider>, StoreError> {
     if let Some(installed) = CryptoProvider::get_default() {
         return Ok(Arc::clone(installed));
@@ -151,7 +154,8 @@ fn tls_config(authorities: RootCertStore) -> Result<ClientConfig, StoreError> {
     Ok(config.with_no_client_auth())
 }
 
-/// Returns the authorities that the system trusts. Where some can't be read, those that can are trusted.
+/// Returns the authorities that the system trusts. Where some can't be read, those that can are
+/// trusted.
 fn system_authorities() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -176,8 +180,9 @@ fn setting(message: &'static str) -> StoreError {
     StoreError::saying(StoreErrorKind::Setting, message)
 }
 
-/// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
-/// server refused the handshake or did not answer it, that it does not speak TLS, or that there is no provider of crypto.
+/// Returns the reason in plain words, where the error or one of its causes is that the server's
+/// certificate was refused, that the server refused the handshake or did not answer it, that it
+/// does not speak TLS, or that there is no provider of crypto.
 pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     let mut next = Some(error);
     while let Some(error) = next {

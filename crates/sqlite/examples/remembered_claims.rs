@@ -1,5 +1,5 @@
-//! One process that must remember: a file keeps the claims across restarts, and each order and the record of its event are
-//! written in one transaction of SQLite, so a crash leaves both or neither.
+//! One process that must remember: a file keeps the claims across restarts, and each order and the
+//! record of its event are written in one transaction of SQLite, so a crash leaves both or neither.
 //!
 //! ```sh
 //! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-sqlite --example remembered_claims
@@ -36,7 +36,8 @@ async fn on_event(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
+/// Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate;
+/// otherwise the sender tries again.
 fn write_order(database: &Mutex<Connection>, delivery: &Delivery) -> Result<(), HandlerError> {
     let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
     let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;

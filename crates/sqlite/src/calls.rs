@@ -1,4 +1,5 @@
-//! The calls of a store in a file: each is sent to the one thread that writes, and waits for its answer.
+//! The calls of a store in a file: each is sent to the one thread that writes, and waits for its
+//! answer.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -21,16 +22,19 @@ pub(crate) trait FileStore: Send + 'static {
     /// The message where as many calls wait as may.
     const CROWDED: &'static str;
 
-    /// Prepares the statements, so that a file whose tables do not fit is refused when it is opened.
+    /// Prepares the statements, so that a file whose tables do not fit is refused when it is
+    /// opened.
     fn prepare(self, connection: &Connection) -> rusqlite::Result<Self::Tables<'_>>;
 }
 
 /// The tables of a store. The thread keeps them in order beside its calls.
 pub(crate) trait Tables {
-    /// Whether there is something to tidy, apart from times that are wrong because the clock was set back.
+    /// Whether there is something to tidy, apart from times that are wrong because the clock was
+    /// set back.
     fn is_due(&mut self, now: i64) -> rusqlite::Result<bool>;
 
-    /// Deletes one chunk of ended records. If the clock was set back, corrects the times that it had written before.
+    /// Deletes one chunk of ended records. If the clock was set back, corrects the times that it
+    /// had written before.
     fn tidy(&mut self, now: i64, is_set_back: bool) -> rusqlite::Result<()>;
 
     /// Whether the next chunk follows without a wait. Asked before each wait for a call.
@@ -47,8 +51,9 @@ pub(crate) trait Tables {
 
 /// What becomes of a call if there is little room, or if its caller no longer waits.
 pub(crate) enum Kind {
-    /// It begins an event, with a body of this number of bytes: as [`Optional`](Self::Optional), and without room for new events it
-    /// may write nothing. It has one of the places for calls that wait.
+    /// It begins an event, with a body of this number of bytes: as [`Optional`](Self::Optional),
+    /// and without room for new events it may write nothing. It has one of the places for calls
+    /// that wait.
     Begins {
         body_bytes: usize,
         _place: OwnedSemaphorePermit,
@@ -141,8 +146,9 @@ impl<S: FileStore> Calls<S> {
         }
     }
 
-    /// Begins an event, with a body of this number of bytes. The last argument of `act` is whether there is room for new events: if
-    /// not, `act` runs outside of a transaction, and may only read. Otherwise as [`ask`](Self::ask).
+    /// Begins an event, with a body of this number of bytes. The last argument of `act` is whether
+    /// there is room for new events: if not, `act` runs outside of a transaction, and may only
+    /// read. Otherwise as [`ask`](Self::ask).
     pub(crate) async fn begin<T: Send + 'static>(
         &self,
         body_bytes: usize,
@@ -156,8 +162,9 @@ impl<S: FileStore> Calls<S> {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Has the thread call `act` with its tables and the time, in a transaction, and returns the result after the commit. `act` is
-    /// called again if the transaction fails for another call's sake. If the caller stops waiting, the result is dropped.
+    /// Has the thread call `act` with its tables and the time, in a transaction, and returns the
+    /// result after the commit. `act` is called again if the transaction fails for another call's
+    /// sake. If the caller stops waiting, the result is dropped.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         kind: Kind,

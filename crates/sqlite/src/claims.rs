@@ -11,8 +11,9 @@ use super::header;
 use super::statements::statements;
 use super::units::{duration, millis};
 
-/// `since` of a running claim is the time when `until` was set: if the clock shows an earlier time, it has been set back. `since` of
-/// a done record is the end of one lease after the commit: until then a repeated commit is `Held`.
+/// `since` of a running claim is the time when `until` was set: if the clock shows an earlier time,
+/// it has been set back. `since` of a done record is the end of one lease after the commit: until
+/// then a repeated commit is `Held`.
 const CLAIMS: &str = "
 CREATE TABLE IF NOT EXISTS hookgate_claims (
   key BLOB PRIMARY KEY,
@@ -39,8 +40,8 @@ CREATE INDEX IF NOT EXISTS hookgate_order_by_time ON hookgate_order (until);"
 
 pub(super) use rows;
 
-/// The number of ended records that one commit deletes. It is more than the number of calls that share a commit, so that deletion
-/// keeps up.
+/// The number of ended records that one commit deletes. It is more than the number of calls that
+/// share a commit, so that deletion keeps up.
 const CHUNK: i64 = 512;
 
 statements! {
@@ -69,7 +70,8 @@ statements! {
           (SELECT key FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1 LIMIT ?2)",
         delete_rows: "DELETE FROM hookgate_order WHERE rowid IN
           (SELECT rowid FROM hookgate_order WHERE until <= ?1 LIMIT ?2)",
-        // A lease whose `since` lies in the future lasts its whole original time, counted from now on.
+        // A lease whose `since` lies in the future lasts its whole original time, counted from now
+        // on.
         correct_leases: "UPDATE hookgate_claims SET until = ?1 + (until - since), since = ?1
           WHERE done = 0 AND until > ?1 AND since > ?1",
     }

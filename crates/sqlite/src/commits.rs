@@ -25,7 +25,8 @@ pub(crate) struct Commits<'c> {
     /// The largest number of the file's pages.
     max_pages: Option<i64>,
     files: OpenFiles,
-    /// The time of the file's last write after which [`stands`](Self::stands) has found that no other file was copied over it.
+    /// The time of the file's last write after which [`stands`](Self::stands) has found that no
+    /// other file was copied over it.
     seen: Cell<Option<SystemTime>>,
     /// Whether the log has the file's header.
     has_header: bool,
@@ -54,13 +55,15 @@ impl<'c> Commits<'c> {
         })
     }
 
-    /// Begins a transaction for this group of calls. The limit of pages applies only to a group in which an event begins. Other calls
-    /// need a little space first, and free more later.
+    /// Begins a transaction for this group of calls. The limit of pages applies only to a group in
+    /// which an event begins. Other calls need a little space first, and free more later.
     pub(super) fn begin<S: FileStore>(&mut self, group: &[Call<S>]) -> Result<(), StoreError> {
         let has_new = group.iter().any(Call::begins);
-        // Checked before each write too: a write with an old index of the log would overwrite what another process has written.
+        // Checked before each write too: a write with an old index of the log would overwrite what
+        // another process has written.
         self.check_files()?;
-        // In a damaged file, a new event might never be found again, even if its own pages are not damaged.
+        // In a damaged file, a new event might never be found again, even if its own pages are not
+        // damaged.
         if let Some(damage) = self.damage.as_ref().filter(|_| has_new) {
             return Err(damage.clone());
         }
@@ -117,8 +120,8 @@ impl<'c> Commits<'c> {
         self.files.stands() && !self.is_overwritten()
     }
 
-    /// Whether another file was copied over this one. It is looked for only after a write to the file: SQLite writes it seldom, when
-    /// it copies the log.
+    /// Whether another file was copied over this one. It is looked for only after a write to the
+    /// file: SQLite writes it seldom, when it copies the log.
     fn is_overwritten(&self) -> bool {
         let written = self.files.written();
         if written == self.seen.get() {
@@ -132,8 +135,8 @@ impl<'c> Commits<'c> {
         found.unwrap_or(false)
     }
 
-    /// Rolls back a transaction that is still open. Some failures end the transaction themselves; others, and a panic, leave it
-    /// open.
+    /// Rolls back a transaction that is still open. Some failures end the transaction themselves;
+    /// others, and a panic, leave it open.
     pub(crate) fn leave_none_open(&self) {
         if !self.connection.is_autocommit() {
             // The first failure is the one that is reported.
@@ -146,9 +149,9 @@ impl<'c> Commits<'c> {
         fault.kind() == StoreErrorKind::TimedOut || !self.stands()
     }
 
-    /// Frees the reserve, and copies the log at once: after that the log is written from its beginning again, and needs no more
-    /// space. Also without a reserve, since the copy needs none where the file has the pages already. Returns whether a write may
-    /// succeed now.
+    /// Frees the reserve, and copies the log at once: after that the log is written from its
+    /// beginning again, and needs no more space. Also without a reserve, since the copy needs none
+    /// where the file has the pages already. Returns whether a write may succeed now.
     pub(crate) fn take_reserve(&mut self) -> bool {
         let had_any = self.reserve.release();
         // An error here occurs again, and is reported, at the next write.
@@ -166,19 +169,21 @@ impl<'c> Commits<'c> {
         self.log_pages.query_row([], pages)
     }
 
-    /// Copies the log into the file, so that the log does not grow: after all callers are answered, and not before.
+    /// Copies the log into the file, so that the log does not grow: after all callers are answered,
+    /// and not before.
     pub(crate) fn shorten_log(&mut self) {
         let pages = self.log_pages();
         if pages.is_ok_and(|(log, copied)| log.saturating_sub(copied) >= self.most_log_pages) {
-            // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
+            // If a reader prevents it, the next call does it. If the disk is full, the log would
+            // grow without end.
             if self.copy_log().is_err_and(|error| lacks_room(&error)) {
                 self.take_reserve();
             }
         }
     }
 
-    /// Runs before the connection is closed. SQLite then copies the log into the file: not over another file, and not with an old
-    /// index of the log.
+    /// Runs before the connection is closed. SQLite then copies the log into the file: not over
+    /// another file, and not with an old index of the log.
     pub(crate) fn close(&self) {
         self.reserve.refill();
         if self.files.have_successors() || self.is_overwritten() {

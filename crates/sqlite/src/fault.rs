@@ -7,8 +7,9 @@ use rusqlite::{ErrorCode, ffi};
 
 const NO_ROOM: &str = "there is no room: free some on the disk, or allow more with .max_pages(…)";
 
-/// Returns an error of SQLite as the error of a store, with the next step to take. Use it for errors of your own statements and of the
-/// commit: it shows which of them are a [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict).
+/// Returns an error of SQLite as the error of a store, with the next step to take. Use it for
+/// errors of your own statements and of the commit: it shows which of them are a
+/// [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict).
 ///
 /// ```
 /// use hookgate::dedupe::StoreErrorKind;
@@ -93,8 +94,9 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// Whether the write may succeed when the reserve is released. SQLite reports [`ErrorCode::DiskFull`] only if the disk has no
-/// space left. If the user's quota is used up, or the memory beside the log cannot grow, it reports one of the other codes.
+/// Whether the write may succeed when the reserve is released. SQLite reports
+/// [`ErrorCode::DiskFull`] only if the disk has no space left. If the user's quota is used up, or
+/// the memory beside the log cannot grow, it reports one of the other codes.
 pub(crate) fn lacks_room(error: &StoreError) -> bool {
     of_sqlite(error).is_some_and(|error| {
         let of_a_quota = [
@@ -116,8 +118,8 @@ fn has_code(error: &rusqlite::Error, extended: &[i32]) -> bool {
     error.is_some_and(|error| extended.contains(&error.extended_code))
 }
 
-/// No answer comes: the threads have ended because the inbox or the store was dropped, or the user's code that they called has
-/// panicked.
+/// No answer comes: the threads have ended because the inbox or the store was dropped, or the
+/// user's code that they called has panicked.
 pub(crate) fn ended() -> StoreError {
     StoreError::saying(
         Kind::Unavailable,

@@ -1,4 +1,5 @@
-//! The marks in the file's header: that it is this crate's, of which version, and which log belongs to it.
+//! The marks in the file's header: that it is this crate's, of which version, and which log belongs
+//! to it.
 
 use hookgate::dedupe::{StoreError, StoreErrorKind};
 use rusqlite::config::DbConfig;
@@ -8,19 +9,24 @@ use super::fault::Fault;
 use super::open::set;
 use super::open_files::{beside, has_bytes};
 
-/// The application id in the file's header, so that no other program's database is taken for one of this crate: `hkgt`.
+/// The application id in the file's header, so that no other program's database is taken for one of
+/// this crate: `hkgt`.
 const APPLICATION: i64 = 0x686b_6774;
-/// The version of the tables. An inbox and a store of claims have tables of their own in the file, which each makes when it needs
-/// them.
+/// The version of the tables. An inbox and a store of claims have tables of their own in the file,
+/// which each makes when it needs them.
 const VERSION: i64 = 1;
-/// The size of the pages of a new file. An event changes some pages by a few bytes, and a commit writes whole pages.
+/// The size of the pages of a new file. An event changes some pages by a few bytes, and a commit
+/// writes whole pages.
 const PAGE_BYTES: i64 = 1_024;
-/// SQLite counts the changes of the tables in the schema version, from zero. A version of at least this number comes from [`mark`].
+/// SQLite counts the changes of the tables in the schema version, from zero. A version of at least
+/// this number comes from [`mark`].
 const LEAST_MARK: i32 = 1 << 20;
-/// How many changes of the tables a log may have that are not copied into the file yet. There are some twenty.
+/// How many changes of the tables a log may have that are not copied into the file yet. There are
+/// some twenty.
 const MAX_CHANGES: i32 = 1_000;
 
-/// Returns whether the file is new. Refuses a file that can't be written, or is not this crate's, before anything is changed.
+/// Returns whether the file is new. Refuses a file that can't be written, or is not this crate's,
+/// before anything is changed.
 pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
     if writer.is_readonly(MAIN_DB)? {
         let advice =
@@ -31,7 +37,8 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
     let leaves_log =
         |leaves| writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves);
     leaves_log(true)?;
-    // Compared only where there is a log: without one, another process may change the schema version at this moment, in `mark`.
+    // Compared only where there is a log: without one, another process may change the schema
+    // version at this moment, in `mark`.
     let log = writer.path().map(|file| beside(file.as_ref(), "-wal"));
     let has_log = log.is_some_and(|log| has_bytes(&log));
     if has_log && is_beside_another_log(writer).unwrap_or(false) {
@@ -52,14 +59,17 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
     Ok(is_new)
 }
 
-/// Whether the log beside the file was written for another file. SQLite does not check it: a log has whole pages, and over the pages
-/// of a backup they damage it.
+/// Whether the log beside the file was written for another file. SQLite does not check it: a log
+/// has whole pages, and over the pages of a backup they damage it.
 ///
-/// The schema versions show it. A file and its own log have the same version; the file's is smaller while changes of tables are only in
-/// the log. SQLite gives each copy another version: `VACUUM INTO` gives the next one, `.backup` a small one. A `VACUUM` of the file
-/// itself gives it the next version too. An earlier copy may then have the file's version: [`go_on_from_copies`] is needed.
+/// The schema versions show it. A file and its own log have the same version; the file's is smaller
+/// while changes of tables are only in the log. SQLite gives each copy another version:
+/// `VACUUM INTO` gives the next one, `.backup` a small one. A `VACUUM` of the file itself gives it
+/// the next version too. An earlier copy may then have the file's version: [`go_on_from_copies`] is
+/// needed.
 ///
-/// A file that is not a database, or a damaged one, counts as another file. An error means that it can't be read at this moment.
+/// A file that is not a database, or a damaged one, counts as another file. An error means that it
+/// can't be read at this moment.
 pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
     match versions_differ(connection) {
         Err(error)
@@ -75,7 +85,8 @@ pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result
 }
 
 fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
-    // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
+    // The file first: in the meantime it may be written by another process, and the log never has
+    // an older version than the file.
     let in_file = version_in_file(connection)?;
     // The version wraps around after the largest number.
     let ahead = schema_version(connection)?.wrapping_sub(in_file);
@@ -83,8 +94,9 @@ fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(!(0..=MAX_CHANGES).contains(&ahead) && version_in_file(connection)? == in_file)
 }
 
-/// Moves the schema version away from those of all earlier copies, after a `VACUUM`. It takes two steps. Each is less than
-/// `MAX_CHANGES`, so that the file is never taken for another one; both together are more, so that an earlier copy is.
+/// Moves the schema version away from those of all earlier copies, after a `VACUUM`. It takes two
+/// steps. Each is less than `MAX_CHANGES`, so that the file is never taken for another one; both
+/// together are more, so that an earlier copy is.
 #[cfg(feature = "inbox")]
 pub(crate) fn go_on_from_copies(
     connection: &Connection,
@@ -107,7 +119,8 @@ pub(crate) fn go_on_from_copies(
 /// Returns the schema version in the file, without its log.
 fn version_in_file(connection: &Connection) -> rusqlite::Result<i32> {
     let path = connection.path().unwrap_or_default();
-    // SQLite reads this too. If this process opened the file itself and closed it, the system would release SQLite's locks of the file.
+    // SQLite reads this too. If this process opened the file itself and closed it, the system would
+    // release SQLite's locks of the file.
     let bytes = path.bytes().map(|byte| match byte {
         b'/' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
             char::from(byte).to_string()
@@ -119,7 +132,8 @@ fn version_in_file(connection: &Connection) -> rusqlite::Result<i32> {
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let file = Connection::open_with_flags(without_log, flags)?;
-    // While the log is copied, the file has fewer pages than its header says. Without this, SQLite calls it damaged.
+    // While the log is copied, the file has fewer pages than its header says. Without this, SQLite
+    // calls it damaged.
     file.execute_batch("PRAGMA writable_schema = ON")?;
     schema_version(&file)
 }
@@ -128,8 +142,8 @@ fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA schema_version", [], |row| row.get(0))
 }
 
-/// Gives the file a schema version of its own, before it has a log, if it is new or a copy. So a file that was restored from a backup
-/// has another version than that backup.
+/// Gives the file a schema version of its own, before it has a log, if it is new or a copy. So a
+/// file that was restored from a backup has another version than that backup.
 fn mark(connection: &Connection) -> rusqlite::Result<()> {
     let mode = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0));
     let log_pages = "PRAGMA wal_checkpoint(NOOP)";
@@ -155,8 +169,9 @@ pub(crate) fn write(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!("PRAGMA user_version = {VERSION}"))
 }
 
-/// Returns whether the file is empty: no program owns it yet. Refuses one that is not this crate's. Reads the header in one
-/// statement, and so in one transaction: another process may mark the file at this moment.
+/// Returns whether the file is empty: no program owns it yet. Refuses one that is not this crate's.
+/// Reads the header in one statement, and so in one transaction: another process may mark the file
+/// at this moment.
 fn is_new(connection: &Connection) -> Result<bool, Fault> {
     let header = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), \
         (SELECT count(*) FROM sqlite_schema)";
@@ -182,8 +197,8 @@ fn is_new(connection: &Connection) -> Result<bool, Fault> {
     }
 }
 
-/// Makes tables in one transaction, in a file that is new or this crate's, and marks a new one. Another process may have made them
-/// in the meantime: the function checks it.
+/// Makes tables in one transaction, in a file that is new or this crate's, and marks a new one.
+/// Another process may have made them in the meantime: the function checks it.
 pub(crate) fn create(
     connection: &Connection,
     tables: impl FnOnce() -> rusqlite::Result<()>,
@@ -258,7 +273,8 @@ mod tests {
         assert!(schema_version(&open("copy.db")).unwrap() >= LEAST_MARK);
     }
 
-    /// As after a kill while the log was copied: the first page says that the file has more pages than it has.
+    /// As after a kill while the log was copied: the first page says that the file has more pages
+    /// than it has.
     // fault Q49: a process is killed while it copies the log into a file that grows, and the next start takes the file for another one
     #[test]
     fn a_file_into_which_the_log_is_half_copied_has_its_own_log() {

@@ -10,14 +10,14 @@ use super::fault::{Fault, lacks_room, of_sqlite};
 use super::open_files::{OpenFiles, find};
 use super::reserve::{LOG_BYTES, Reserve};
 
-/// From 3.7.0 on, two connections to one file could damage it when the log was started again; this is the first version without
-/// the fault.
+/// From 3.7.0 on, two connections to one file could damage it when the log was started again; this
+/// is the first version without the fault.
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// If a burst has left a larger log on the disk, the log is shortened to this number of bytes.
 const LARGEST_LOG: i64 = 64 * 1024 * 1024;
 
-/// Settings that must hold on every connection, also on readers': any connection may copy the log into the file. 2 is FULL: each
-/// commit is flushed.
+/// Settings that must hold on every connection, also on readers': any connection may copy the log
+/// into the file. 2 is FULL: each commit is flushed.
 const MUST: [(&str, i64); 3] = [
     ("synchronous", 2),
     ("fullfsync", 1),
@@ -30,7 +30,8 @@ pub(crate) struct Opened {
     pub(crate) reserve: Reserve,
 }
 
-/// Opens the file with this function. If it lacks room, the reserve is released, and the function is called again.
+/// Opens the file with this function. If it lacks room, the reserve is released, and the function
+/// is called again.
 pub(crate) fn open<C>(
     path: &Path,
     create: bool,
@@ -47,13 +48,15 @@ pub(crate) fn open<C>(
     let mut reserve = Reserve::of(&file);
     let connect = |file: &Path| connect(file).map_err(StoreError::from);
     let connections = match connect(&file) {
-        // SQLite does not report for every file that it could not be created because the disk is full.
+        // SQLite does not report for every file that it could not be created because the disk is
+        // full.
         Err(error) if may_be_for_room(&error) && reserve.release() => connect(&file),
         connected => connected,
     };
     let connections = connections?;
     if create {
-        // If the reserve is too short, nothing new is accepted until there is room, and known events are still settled.
+        // If the reserve is too short, nothing new is accepted until there is room, and known
+        // events are still settled.
         reserve.ensure_whole();
     }
     let files = OpenFiles::of(&file);
@@ -73,7 +76,8 @@ pub(crate) fn connect(file: &Path, busy_timeout: Duration) -> Result<Connection,
     Ok(connection)
 }
 
-/// Sets the options that make a commit durable, and reads them back: SQLite may refuse each of them without an error.
+/// Sets the options that make a commit durable, and reads them back: SQLite may refuse each of them
+/// without an error.
 pub(crate) fn durably(connection: &Connection) -> Result<(), Fault> {
     let not_durable = |advice: &'static str, found: String| {
         Fault(StoreError::saying(StoreErrorKind::NotDurable, advice).caused_by(found))
@@ -100,15 +104,18 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), Fault> {
     let log_pages = LOG_BYTES * 4 / page_bytes(connection)?;
     set(connection, "wal_autocheckpoint", log_pages)?;
     set(connection, "journal_size_limit", LARGEST_LOG)?;
-    // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must not stay in the file.
+    // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must
+    // not stay in the file.
     connection.execute_batch("PRAGMA secure_delete = FAST")?;
-    // The file may come from any source, so its schema may call only functions that SQLite knows to be harmless.
+    // The file may come from any source, so its schema may call only functions that SQLite knows to
+    // be harmless.
     set(connection, "trusted_schema", 0)?;
     Ok(())
 }
 
-/// Asks for a write-ahead log, and returns the mode that the journal then has. Of two connections that change the mode of a new
-/// file at the same time, SQLite refuses one at once, without the wait of its `busy_timeout`: so that wait is made here.
+/// Asks for a write-ahead log, and returns the mode that the journal then has. Of two connections
+/// that change the mode of a new file at the same time, SQLite refuses one at once, without the
+/// wait of its `busy_timeout`: so that wait is made here.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
     const STEP_MS: i64 = 2;
     let busy_timeout_ms: i64 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
@@ -124,9 +131,9 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
     ask()
 }
 
-/// A process may have been killed between its write and its flush. Its writes are read like all others, and a copy of such a
-/// delivery would be answered as a duplicate although the first was never flushed. So the log is copied into the file, which
-/// flushes the log first.
+/// A process may have been killed between its write and its flush. Its writes are read like all
+/// others, and a copy of such a delivery would be answered as a duplicate although the first was
+/// never flushed. So the log is copied into the file, which flushes the log first.
 pub(crate) fn flush_what_is_there(connection: &Connection) -> Result<(), Fault> {
     // If another process keeps the file open, its next write flushes all earlier writes.
     match copy_log(connection) {

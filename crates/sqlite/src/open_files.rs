@@ -1,4 +1,5 @@
-//! The path of the file: whether its file system is suitable, and whether it still leads to the file that was opened.
+//! The path of the file: whether its file system is suitable, and whether it still leads to the
+//! file that was opened.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -7,7 +8,8 @@ use std::time::SystemTime;
 
 use hookgate::dedupe::{StoreError, StoreErrorKind as Kind};
 
-/// Finds or creates the file. Returns its absolute path, which stays valid when the program changes its working directory.
+/// Finds or creates the file. Returns its absolute path, which stays valid when the program changes
+/// its working directory.
 pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
@@ -15,7 +17,8 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
         return Err(StoreError::saying(Kind::NotDurable, advice));
     }
     let failed = |error: io::Error| refused(error, create);
-    // Beside an empty file, SQLite deletes a log without an error. The log is looked for first: the file is written before its log.
+    // Beside an empty file, SQLite deletes a log without an error. The log is looked for first: the
+    // file is written before its log.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let is_empty = |file: &Path| match fs::metadata(file) {
         Ok(found) => found.is_file() && found.len() == 0,
@@ -92,7 +95,8 @@ pub(crate) fn has_bytes(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.len() > 0)
 }
 
-/// Creates an empty file that its owner alone may read. SQLite creates the files beside it with the same mode.
+/// Creates an empty file that its owner alone may read. SQLite creates the files beside it with the
+/// same mode.
 fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -107,7 +111,8 @@ fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a file that is mounted alone, and a file system of a network: SQLite shares its log through memory, and its locks must hold.
+/// Refuses a file that is mounted alone, and a file system of a network: SQLite shares its log
+/// through memory, and its locks must hold.
 fn keeps(file: &Path) -> Result<(), StoreError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let Some((point, kind, source)) = file_system(&mounts, file) else {
@@ -129,8 +134,9 @@ fn keeps(file: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the place, the kind and the source of the file system of a path, from the list of mounts in Linux. Its lines are
-/// "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
+/// Returns the place, the kind and the source of the file system of a path, from the list of mounts
+/// in Linux. Its lines are "36 35 98:0 /root /mount/point options - type source options", with a
+/// varying number of words before the dash.
 fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(String, &'a str, &'a str)> {
     let mounted = mounts.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -144,7 +150,8 @@ fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(String, &'a str, &'a
         .max_by_key(|(point, ..)| Path::new(point).components().count())
 }
 
-/// File systems of a network or of the host of a virtual machine, and programs that show a network as a folder.
+/// File systems of a network or of the host of a virtual machine, and programs that show a network
+/// as a folder.
 const NETWORKS: &str = "9p afs beegfs blobfuse blobfuse2 ceph cifs davfs davfs2 gcsfuse geesefs gfs2 glusterfs goofys grpcfuse \
     juicefs lustre mountpoint-s3 nfs nfs4 prl_fs rclone s3fs smb3 smbfs sshfs vboxsf virtiofs vmhgfs vmhgfs-fuse";
 
@@ -158,9 +165,11 @@ fn is_of_a_network(kind: &str, source: &str) -> bool {
         || (kind == "fuse" && (is_one(source) || source.contains("://")))
 }
 
-/// The files that were opened: the database, the log beside it, and the index of the log. If one of the first two is moved or deleted,
-/// SQLite goes on writing to a file without a name, and all those writes would be lost at the end of the process. If the index is
-/// deleted, the next process has an index and locks of its own, and each of the two writes over what the other one has written.
+/// The files that were opened: the database, the log beside it, and the index of the log. If one of
+/// the first two is moved or deleted, SQLite goes on writing to a file without a name, and all
+/// those writes would be lost at the end of the process. If the index is deleted, the next process
+/// has an index and locks of its own, and each of the two writes over what the other one has
+/// written.
 #[derive(Debug)]
 pub(crate) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 3]);
 
@@ -179,8 +188,9 @@ impl OpenFiles {
         fs::metadata(&self.0[0].0).ok()?.modified().ok()
     }
 
-    /// Whether another process may have written to a log of its own, or to this one with an index of its own. Then the log is left
-    /// to the next opening. An empty log that was made with our index has no writes.
+    /// Whether another process may have written to a log of its own, or to this one with an index
+    /// of its own. Then the log is left to the next opening. An empty log that was made with our
+    /// index has no writes.
     pub(crate) fn have_successors(&self) -> bool {
         let [_, (log, opened_log), (index, opened_index)] = &self.0;
         let index = file_id(index);

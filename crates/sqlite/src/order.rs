@@ -1,4 +1,5 @@
-//! The order of a row's events: inside the transaction that writes the effects, and as the store of an order guard.
+//! The order of a row's events: inside the transaction that writes the effects, and as the store of
+//! an order guard.
 
 use std::time::Duration;
 
@@ -15,17 +16,21 @@ use super::fault::store_error;
 use super::store::SqliteStore;
 use super::units::millis;
 
-/// Locks a row's record inside a transaction and reads it: the first statement of [`order_in`], for users of sqlx.
+/// Locks a row's record inside a transaction and reads it: the first statement of [`order_in`], for
+/// users of sqlx.
 ///
-/// `?1` (`BLOB`) is [`RowValues::key`]. It returns one row with one column, `last` (`BLOB`, or `NULL`), for [`RowValues::judge`].
+/// `?1` (`BLOB`) is [`RowValues::key`]. It returns one row with one column, `last` (`BLOB`, or
+/// `NULL`), for [`RowValues::judge`].
 ///
-/// `SQLITE_BUSY` and `SQLITE_BUSY_SNAPSHOT` mean the same as with [`CLAIM_IN`](super::CLAIM_IN): roll back and answer 503.
+/// `SQLITE_BUSY` and `SQLITE_BUSY_SNAPSHOT` mean the same as with [`CLAIM_IN`](super::CLAIM_IN):
+/// roll back and answer 503.
 pub const LOCK_ROW: &str = "INSERT INTO hookgate_order AS known (key, revision, last, until)
 VALUES (?1, CAST(unixepoch('subsec') * 1000 AS INTEGER), x'', CAST(unixepoch('subsec') * 1000 AS INTEGER))
 ON CONFLICT (key) DO UPDATE SET revision = known.revision
 RETURNING CASE WHEN until > CAST(unixepoch('subsec') * 1000 AS INTEGER) THEN last END AS last";
 
-/// Writes a row's record inside a transaction, after [`LOCK_ROW`]: the second statement of [`order_in`], for users of sqlx.
+/// Writes a row's record inside a transaction, after [`LOCK_ROW`]: the second statement of
+/// [`order_in`], for users of sqlx.
 ///
 /// | parameter | type | is |
 /// |---|---|---|
@@ -35,8 +40,9 @@ RETURNING CASE WHEN until > CAST(unixepoch('subsec') * 1000 AS INTEGER) THEN las
 pub const WRITE_ROW: &str = "UPDATE hookgate_order
 SET revision = revision + 1, last = ?2, until = CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?3 / 1000 WHERE key = ?1";
 
-/// Returns the place of the event among the handled events of its row, and records the event inside your own transaction: the writes
-/// of the transaction and the record are committed together, or neither is.
+/// Returns the place of the event among the handled events of its row, and records the event inside
+/// your own transaction: the writes of the transaction and the record are committed together, or
+/// neither is.
 ///
 /// ```
 /// use hookgate_order::Order;
@@ -57,16 +63,18 @@ SET revision = revision + 1, last = ?2, until = CAST(unixepoch('subsec') * 1000 
 /// }
 /// ```
 ///
-/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no
-/// order. An event that is not about a row is [`Unknown`](hookgate_order::Order::Unknown), and so is one that can't be read. The
-/// table is made by [`migrate`](super::migrate).
+/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the
+/// order, but a duplicate needs no order. An event that is not about a row is
+/// [`Unknown`](hookgate_order::Order::Unknown), and so is one that can't be read. The table is made
+/// by [`migrate`](super::migrate).
 ///
-/// SQLite lets one transaction write at a time, and this call writes, so that no other event of the row is handled until the
-/// transaction ends: the order is exact. Prefer `BEGIN IMMEDIATE`, as with `claim_in`.
+/// SQLite lets one transaction write at a time, and this call writes, so that no other event of the
+/// row is handled until the transaction ends: the order is exact. Prefer `BEGIN IMMEDIATE`, as with
+/// `claim_in`.
 ///
 /// # Errors
-/// Those of [`claim_in`](super::claim_in). [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt) also where another program has written the
-/// record.
+/// Those of [`claim_in`](super::claim_in). [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt)
+/// also where another program has written the record.
 pub fn order_in(
     transaction: &Transaction<'_>,
     name: &str,

@@ -1,4 +1,5 @@
-//! Statements that are prepared when the file is opened, so that a file whose tables do not fit is refused then.
+//! Statements that are prepared when the file is opened, so that a file whose tables do not fit is
+//! refused then.
 
 /// Declares a type with these statements, and with one other field.
 macro_rules! statements {

@@ -27,8 +27,8 @@ const MAX_WAITING: usize = 1_024;
 /// The largest number of calls that share a commit.
 const MAX_GROUP: usize = 256;
 
-/// Claims in a file of SQLite, which a restart does not forget. For one process, or a few on one machine. See the
-/// [crate](crate#the-file) for the file, its size, its limits and its clock.
+/// Claims in a file of SQLite, which a restart does not forget. For one process, or a few on one
+/// machine. See the [crate](crate#the-file) for the file, its size, its limits and its clock.
 ///
 /// ```
 /// use hookgate::{Receiver, Secret};
@@ -47,15 +47,17 @@ const MAX_GROUP: usize = 256;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Clones share one file and one thread that writes, and no thread of the runtime waits. A claim and its commit are flushed before
-/// they are answered. It is an `OrderStore` too (feature `order`): the last handled event of each row is kept in the same
-/// file.
+/// Clones share one file and one thread that writes, and no thread of the runtime waits. A claim
+/// and its commit are flushed before they are answered. It is an `OrderStore` too (feature
+/// `order`): the last handled event of each row is kept in the same file.
 ///
-/// Two receivers with different secrets on one store each need a [scope](hookgate::ReceiverBuilder::scope); `build` checks it for
-/// clones of one store, and not where the file is opened twice.
+/// Two receivers with different secrets on one store each need a
+/// [scope](hookgate::ReceiverBuilder::scope); `build` checks it for clones of one store, and not
+/// where the file is opened twice.
 ///
 /// # Security
-/// A program that may write the file decides which events are handled: see [the crate](crate#security).
+/// A program that may write the file decides which events are handled: see [the
+/// crate](crate#security).
 #[derive(Clone)]
 pub struct SqliteStore {
     pub(super) inner: Arc<Inner>,
@@ -82,12 +84,14 @@ impl FileStore for ClaimsFile {
 }
 
 impl SqliteStore {
-    /// Opens the store in this file, and creates the file if it does not exist, readable and writable for its owner alone.
+    /// Opens the store in this file, and creates the file if it does not exist, readable and
+    /// writable for its owner alone.
     ///
     /// Blocks the thread until the file is open: some milliseconds, or up to 500 ms for each lock.
     ///
     /// # Errors
-    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`](hookgate::dedupe::StoreErrorKind).
+    /// The store could not keep claims in this file, or the file is not this crate's: see
+    /// [`StoreErrorKind`](hookgate::dedupe::StoreErrorKind).
     ///
     /// ```
     /// use hookgate::dedupe::StoreErrorKind;

@@ -19,7 +19,8 @@ use super::reserve::GROUP_BYTES;
 use super::thread::start;
 use super::units::reading;
 
-/// A smaller jump back of the clock is ignored: it makes nothing last longer than this, in milliseconds.
+/// A smaller jump back of the clock is ignored: it makes nothing last longer than this, in
+/// milliseconds.
 const SET_BACK: i64 = 1_000;
 
 /// The settings of the thread.
@@ -35,7 +36,8 @@ pub(crate) struct Limits {
 }
 
 impl<S: FileStore> Calls<S> {
-    /// Starts the thread with its connection. When it ends, it calls `end`, closes the connection, and drops the rest of `owned`.
+    /// Starts the thread with its connection. When it ends, it calls `end`, closes the connection,
+    /// and drops the rest of `owned`.
     pub(crate) fn start<K: Send + 'static>(
         store: S,
         owned: (Connection, K),
@@ -66,8 +68,8 @@ struct Writer<'c, S: FileStore> {
     file: Commits<'c>,
     tables: S::Tables<'c>,
     clock: Arc<dyn Clock>,
-    /// The latest time that the clock has shown. The first time seen counts as set back, so that times of an earlier process are
-    /// corrected as well.
+    /// The latest time that the clock has shown. The first time seen counts as set back, so that
+    /// times of an earlier process are corrected as well.
     latest: i64,
     max_group: usize,
 }
@@ -117,8 +119,8 @@ impl<S: FileStore> Writer<'_, S> {
         true
     }
 
-    /// The free space is kept for events that have begun: of the calls that begin one, those about a known event are answered, as
-    /// they need no space, and the others are refused.
+    /// The free space is kept for events that have begun: of the calls that begin one, those about
+    /// a known event are answered, as they need no space, and the others are refused.
     fn answer_new(&mut self, group: Vec<Call<S>>) -> Vec<Call<S>> {
         let now = self.now();
         let (new, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
@@ -137,7 +139,8 @@ impl<S: FileStore> Writer<'_, S> {
         // No write can succeed now, for any call of the group.
         let is_stuck = self.file.is_stuck(&fault);
         let (new, mut others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
-        // The end of an event frees space, and must not fail together with a new one that found no space.
+        // The end of an event frees space, and must not fail together with a new one that found no
+        // space.
         let again = !is_stuck && !new.is_empty() && !others.is_empty();
         let mut committed = Err(fault);
         answer(new, &committed);
@@ -159,7 +162,8 @@ impl<S: FileStore> Writer<'_, S> {
     /// Carries out all calls in one transaction, and tidies the tables in it.
     fn commit(&mut self, group: &mut [Call<S>], tidies: bool) -> Result<(), StoreError> {
         self.file.begin(group)?;
-        // Other processes may have kept the file locked until now, and may have written later times than the time before the wait.
+        // Other processes may have kept the file locked until now, and may have written later times
+        // than the time before the wait.
         let now = self.now();
         let is_set_back = self.is_set_back(now);
         let written = self.write(group, tidies.then_some(is_set_back), now);

@@ -3,7 +3,8 @@
 use hookgate::clock::{Clock, Monotonic, UnixSeconds};
 use tokio::time::Instant;
 
-/// Wall and monotonic time from tokio's clock, so that a test in paused time passes days in milliseconds and ages stay correct.
+/// Wall and monotonic time from tokio's clock, so that a test in paused time passes days in
+/// milliseconds and ages stay correct.
 ///
 /// Clones share their time. Where tokio's clock is not paused, it advances in real time.
 ///
@@ -56,7 +57,8 @@ impl Clock for TokioClock {
     }
 }
 
-/// Returns the second in UTC in ISO 8601 form, such as `2026-11-21T09:30:00Z`: the form of `createdAt` in the service's events.
+/// Returns the second in UTC in ISO 8601 form, such as `2026-11-21T09:30:00Z`: the form of
+/// `createdAt` in the service's events.
 ///
 /// ```
 /// use hookgate::clock::UnixSeconds;
@@ -77,8 +79,8 @@ pub fn iso8601(second: UnixSeconds) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Returns the date of a day counted from 1970-01-01, in the Gregorian calendar. Years begin with March here, so that the leap
-/// day is the last day of its year; 400 of them are 146,097 days.
+/// Returns the date of a day counted from 1970-01-01, in the Gregorian calendar. Years begin with
+/// March here, so that the leap day is the last day of its year; 400 of them are 146,097 days.
 fn civil(days: i64) -> (i64, i64, i64) {
     let since_march_of_0 = days + 719_468;
     let era = since_march_of_0.div_euclid(146_097);
@@ -98,7 +100,8 @@ mod tests {
     use super::*;
     use hookgate::event::Date;
 
-    /// The crate's own parser, which counts days in another way, reads each text that is written here.
+    /// The crate's own parser, which counts days in another way, reads each text that is written
+    /// here.
     #[test]
     fn every_day_of_four_hundred_years_is_read_as_it_was_written() {
         let seconds = |text: &str| Date::parse(text).unwrap().unix_seconds().unwrap();

@@ -5,10 +5,12 @@ use hookgate_record::LoggedDelivery;
 
 use crate::log::DeliveryLog;
 
-/// The time in seconds by which a receiver's clock is ahead of the sender's; negative where it is behind.
+/// The time in seconds by which a receiver's clock is ahead of the sender's; negative where it is
+/// behind.
 ///
-/// A receiver whose clock is wrong by more than the window refuses every delivery. A clock that drifts can reach this point
-/// overnight. Each delivery holds the time of the sender's clock, so a log of deliveries shows the offset:
+/// A receiver whose clock is wrong by more than the window refuses every delivery. A clock that
+/// drifts can reach this point overnight. Each delivery holds the time of the sender's clock, so a
+/// log of deliveries shows the offset:
 ///
 /// ```
 /// use hookgate_record::LoggedDelivery;
@@ -34,7 +36,8 @@ use crate::log::DeliveryLog;
 pub struct ClockOffset {
     /// The lower end of the measured range.
     pub least: i64,
-    /// The median of the measurements. A few deliveries that were late, or retried with their first timestamp, don't change it.
+    /// The median of the measurements. A few deliveries that were late, or retried with their first
+    /// timestamp, don't change it.
     pub median: i64,
     /// The upper end of the measured range.
     pub most: i64,
@@ -43,11 +46,12 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// Measures with every delivery of the log that is authentic under these keys, at any age: where the clock is wrong by more
-    /// than the window, all of them are stale. The time of transfer makes the receiver's clock seem further ahead.
+    /// Measures with every delivery of the log that is authentic under these keys, at any age:
+    /// where the clock is wrong by more than the window, all of them are stale. The time of
+    /// transfer makes the receiver's clock seem further ahead.
     ///
-    /// `None` where there is no such delivery. A receiver that finds a delivery stale reads no body, so its line gives no
-    /// measurement.
+    /// `None` where there is no such delivery. A receiver that finds a delivery stale reads no
+    /// body, so its line gives no measurement.
     #[must_use]
     pub fn of_log(log: &DeliveryLog, verifier: &Verifier) -> Option<Self> {
         let authentic = |delivery: &LoggedDelivery| {
@@ -64,7 +68,8 @@ impl ClockOffset {
         Self::of(log.deliveries().iter().filter_map(authentic))
     }
 
-    /// Measures with every delivery that the receiver itself answered as authentic: for callers without a key.
+    /// Measures with every delivery that the receiver itself answered as authentic: for callers
+    /// without a key.
     ///
     /// # Security
     /// The log is trusted. An attacker who could write to it could set any result.
@@ -78,8 +83,9 @@ impl ClockOffset {
         Self::of(log.deliveries().iter().filter_map(authentic))
     }
 
-    /// Measures with the `Date` header of an answer, and with the times of this clock directly before the request and directly
-    /// after the answer. All three are whole seconds, and so is the result.
+    /// Measures with the `Date` header of an answer, and with the times of this clock directly
+    /// before the request and directly after the answer. All three are whole seconds, and so is the
+    /// result.
     ///
     /// `None` where the header is not a date in the form of RFC 9110.
     ///
@@ -129,7 +135,8 @@ fn between(receiver: UnixSeconds, sender: UnixSeconds) -> i64 {
     receiver.as_i64().saturating_sub(sender.as_i64())
 }
 
-/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that is still written. The weekday is not checked.
+/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that is still written. The weekday is not
+/// checked.
 fn http_date(text: &str) -> Option<UnixSeconds> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

@@ -17,12 +17,13 @@ const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
 
 /// Returns a typed event, made by the real verifier.
 ///
-/// A handler takes an [`Event`], and only verified bytes become an event. This function signs the JSON with a made-up secret and
-/// lets the real verifier check it, so that the handler's unit test needs no server. The result is the same as for a real
-/// request, errors included.
+/// A handler takes an [`Event`], and only verified bytes become an event. This function signs the
+/// JSON with a made-up secret and lets the real verifier check it, so that the handler's unit test
+/// needs no server. The result is the same as for a real request, errors included.
 ///
 /// # Errors
-/// The reason for which a handler's [`Event<R>`] argument would be refused: no well-formed event, or one that does not fit `R`.
+/// The reason for which a handler's [`Event<R>`] argument would be refused: no well-formed event,
+/// or one that does not fit `R`.
 ///
 /// ```
 /// use hookgate::{Event, EventData};
@@ -61,10 +62,12 @@ pub fn event<R: DeserializeOwned>(json: impl AsRef<[u8]>) -> Result<Event<R>, Ev
     Event::from_verified(&verified(json.as_ref()))
 }
 
-/// Returns a recognised delivery, made by the real verifier, for code that takes a [`Delivery`] or its raw bytes.
+/// Returns a recognised delivery, made by the real verifier, for code that takes a [`Delivery`] or
+/// its raw bytes.
 ///
 /// # Errors
-/// The reason for which the layer would answer 400: no usable id and type at the head of a JSON object.
+/// The reason for which the layer would answer 400: no usable id and type at the head of a JSON
+/// object.
 ///
 /// ```
 /// use hookgate_testing::delivery;

@@ -1,5 +1,5 @@
-//! Tools for tests: for tests of code that uses [`hookgate`], and of code that extends it. The command `hookgate` uses the same
-//! tools.
+//! Tools for tests: for tests of code that uses [`hookgate`], and of code that extends it. The
+//! command `hookgate` uses the same tools.
 //!
 //! | question | answer |
 //! |---|---|
@@ -12,18 +12,21 @@
 //! | Is a clock wrong? | [`ClockOffset`], from a log or a `Date` header |
 //! | Does my store, or my sink, keep its contract? | [`StoreConformance`], [`SinkConformance`] |
 //!
-//! The sender and the replay run in tokio's paused time. [`TokioClock`] gives this time to a receiver and its store, so that
-//! ages, leases and timers agree with each other. [`InProcess`] sends requests to an app without a socket; any other
-//! [`Transport`] can send them to another destination.
+//! The sender and the replay run in tokio's paused time. [`TokioClock`] gives this time to a
+//! receiver and its store, so that ages, leases and timers agree with each other. [`InProcess`]
+//! sends requests to an app without a socket; any other [`Transport`] can send them to another
+//! destination.
 //!
 //! # Your own store
-//! [`StoreConformance`] checks any [`DedupeStore`](hookgate::DedupeStore) against its contract. The stores of hookgate and stores
-//! written outside it must pass the same rules. Each rule has a [name](StoreRule) that a failing test prints.
+//! [`StoreConformance`] checks any [`DedupeStore`](hookgate::DedupeStore) against its contract. The
+//! stores of hookgate and stores written outside it must pass the same rules. Each rule has a
+//! [name](StoreRule) that a failing test prints.
 //!
-//! Hookgate's own tests run the suite against stores that are broken on purpose, because the suite is only useful if it finds
-//! faults. There is one broken store for each known failure of real stores: check and insert in two steps, a retention that
-//! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
-//! success as lost.
+//! Hookgate's own tests run the suite against stores that are broken on purpose, because the suite
+//! is only useful if it finds faults. There is one broken store for each known failure of real
+//! stores: check and insert in two steps, a retention that duplicates extend, a release without a
+//! token, a cache that forgets the newest records, a repeated commit that reports its own success
+//! as lost.
 //!
 //! [The guide](hookgate::guide::testing) shows a handler's test and a replay.
 #![doc = ""]

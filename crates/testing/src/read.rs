@@ -20,9 +20,10 @@ use ReadErrorKind as Kind;
 
 /// Reads a raw HTTP request, or lines of `Name: value`.
 ///
-/// A request line, the pseudo-headers of HTTP/2, or the `> ` of `curl -v` may stand before the headers. The body follows the
-/// empty line. Its length is that of Content-Length where the text is longer. A chunked body is put together from its chunks.
-/// Without an empty line there is no body. Lines end with LF or CRLF.
+/// A request line, the pseudo-headers of HTTP/2, or the `> ` of `curl -v` may stand before the
+/// headers. The body follows the empty line. Its length is that of Content-Length where the text is
+/// longer. A chunked body is put together from its chunks. Without an empty line there is no body.
+/// Lines end with LF or CRLF.
 ///
 /// # Errors
 /// `BadHeader` with the line, `NoHeaders`, `BadChunk`.

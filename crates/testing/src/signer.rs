@@ -7,7 +7,8 @@ use hookgate::{
     verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID, sign},
 };
 
-/// Signs bodies as the service does: for tests of a whole receiver, and for tools that send deliveries.
+/// Signs bodies as the service does: for tests of a whole receiver, and for tools that send
+/// deliveries.
 ///
 /// It also makes the whole request, in the form that `oneshot` takes:
 ///
@@ -75,8 +76,9 @@ impl Signer {
         }
     }
 
-    /// Signs as this sender does. A scheme whose id stands in a header gets there [this one](Self::event_id), or the `id` of the body
-    /// where it can stand there, or one that is made of the body's digest.
+    /// Signs as this sender does. A scheme whose id stands in a header gets there [this
+    /// one](Self::event_id), or the `id` of the body where it can stand there, or one that is made
+    /// of the body's digest.
     ///
     /// ```
     /// use hookgate::{Scheme, Secret, Verifier};
@@ -93,7 +95,8 @@ impl Signer {
         self
     }
 
-    /// Sends `X-Service-Webhook-Id`, or the header that another scheme has in its place. A scheme without such a header sends none.
+    /// Sends `X-Service-Webhook-Id`, or the header that another scheme has in its place. A scheme
+    /// without such a header sends none.
     pub fn subscription(mut self, id: &str) -> Self {
         self.subscription = Some(id.to_owned());
         self
@@ -111,12 +114,13 @@ impl Signer {
         self
     }
 
-    /// The headers of a delivery of this body, in lower case. Those of the event's id and type are there where the body is a JSON
-    /// object with such texts.
+    /// The headers of a delivery of this body, in lower case. Those of the event's id and type are
+    /// there where the body is a JSON object with such texts.
     ///
     /// # Panics
-    /// On a time that the service can't write: before 1970-01-01T00:00:01Z, or of more than 16 digits. On a
-    /// [scheme](Self::scheme) or an [id](Self::event_id) that a receiver would refuse, and a secret that is not of the scheme's form.
+    /// On a time that the service can't write: before 1970-01-01T00:00:01Z, or of more than 16
+    /// digits. On a [scheme](Self::scheme) or an [id](Self::event_id) that a receiver would refuse,
+    /// and a secret that is not of the scheme's form.
     #[must_use]
     pub fn headers(&self, body: impl AsRef<[u8]>) -> Vec<(&'static str, String)> {
         self.signed(body.as_ref(), None).1
@@ -131,7 +135,8 @@ impl Signer {
         scheme.reads(header) && !scheme.hint_headers().contains(&Some(header))
     }
 
-    /// As [`headers`](Self::headers), with the time that they are signed for. A scheme that signs its id in a header signs this one.
+    /// As [`headers`](Self::headers), with the time that they are signed for. A scheme that signs
+    /// its id in a header signs this one.
     pub(crate) fn signed(
         &self,
         body: &[u8],
@@ -193,7 +198,8 @@ impl Signer {
     /// A whole delivery: POST to this path or URI. Map its body to the one that your service takes.
     ///
     /// # Panics
-    /// As [`headers`](Self::headers) does, and where `uri` is not a URI or a value can't stand in a header.
+    /// As [`headers`](Self::headers) does, and where `uri` is not a URI or a value can't stand in a
+    /// header.
     pub fn request(&self, uri: &str, body: impl Into<bytes::Bytes>) -> http::Request<bytes::Bytes> {
         let body = body.into();
         let mut request = http::Request::post(uri);
@@ -205,7 +211,8 @@ impl Signer {
     }
 }
 
-/// Id and type as the body says, for the unsigned headers. Texts that no header can carry are left out.
+/// Id and type as the body says, for the unsigned headers. Texts that no header can carry are left
+/// out.
 #[derive(Default, serde::Deserialize)]
 struct Hint {
     #[serde(default)]

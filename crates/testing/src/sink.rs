@@ -17,19 +17,22 @@ use crate::Signer;
 use crate::event::delivery_by;
 use crate::store::{Finding, Report, assert_multi_thread, rules};
 
-/// Tells the suite how to open a sink, how to read the stored deliveries, and how to let its time pass.
+/// Tells the suite how to open a sink, how to read the stored deliveries, and how to let its time
+/// pass.
 pub trait SinkUnderTest: Send + Sync + 'static {
     /// Opens an empty sink.
     fn open(&self) -> impl Future<Output = Arc<dyn Sink>> + Send;
 
-    /// Returns each delivery that the last opened sink has made durable, one entry a message: what a consumer would get after a crash.
+    /// Returns each delivery that the last opened sink has made durable, one entry a message: what
+    /// a consumer would get after a crash.
     fn stored(&self) -> impl Future<Output = Vec<StoredDelivery>> + Send;
 
-    /// Lets `time` pass for the sink: moves a [`ManualClock`](hookgate::clock::ManualClock), or sleeps.
+    /// Lets `time` pass for the sink: moves a [`ManualClock`](hookgate::clock::ManualClock), or
+    /// sleeps.
     fn advance(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
-    /// The wait before a delivery that was refused is sent again. A retention is some of these units. The default suits a clock that is
-    /// moved by hand.
+    /// The wait before a delivery that was refused is sent again. A retention is some of these
+    /// units. The default suits a clock that is moved by hand.
     fn unit(&self) -> Duration {
         Duration::from_secs(1)
     }
@@ -37,12 +40,13 @@ pub trait SinkUnderTest: Send + Sync + 'static {
 
 /// Checks a sink against the contract of [`Sink`], rule by rule.
 ///
-/// A sink may refuse deliveries with errors, since an error means unknown: the suite sends them again, as the sender does. So a harness
-/// can let its queue fail as often as a real one, and every rule must still hold. A sink that answered no error may store each event
-/// once only.
+/// A sink may refuse deliveries with errors, since an error means unknown: the suite sends them
+/// again, as the sender does. So a harness can let its queue fail as often as a real one, and every
+/// rule must still hold. A sink that answered no error may store each event once only.
 ///
-/// The copies of [`SinkRule::OneNew`] must run at the same time, so the suite needs tokio's **multi-thread** runtime. `tests/it/sinks.rs`
-/// of this package has a harness for a [`QueueSink`](hookgate::sink::QueueSink) with publishers that fail, and with broken ones.
+/// The copies of [`SinkRule::OneNew`] must run at the same time, so the suite needs tokio's **multi-thread**
+/// runtime. `tests/it/sinks.rs` of this package has a harness for a
+/// [`QueueSink`](hookgate::sink::QueueSink) with publishers that fail, and with broken ones.
 #[derive(Debug)]
 pub struct SinkConformance<H> {
     harness: Arc<H>,
@@ -51,7 +55,8 @@ pub struct SinkConformance<H> {
 rules! {
     /// A rule of the contract that every sink keeps.
     SinkRule {
-        /// A delivery is stored before it is answered, also if the answer is that it is a duplicate.
+        /// A delivery is stored before it is answered, also if the answer is that it is a
+        /// duplicate.
         Durable "what is answered is stored by then";
         /// Of several copies at the same time, one is new, also if their bodies differ.
         OneNew "of copies at the same time one is new";

@@ -15,8 +15,8 @@ pub use self::probe::StoreUnderTest;
 
 /// Checks a store against the contract of [`DedupeStore`](hookgate::DedupeStore), rule by rule.
 ///
-/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread** runtime, with
-/// time enabled if `advance` sleeps.
+/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread**
+/// runtime, with time enabled if `advance` sleeps.
 ///
 /// A store with a clock that is moved by hand:
 ///
@@ -51,8 +51,9 @@ pub use self::probe::StoreUnderTest;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A store whose engine has its own clock sleeps in `advance`, for a `unit` well above a round trip, and has fewer `races`. One
-/// without a capacity returns `None` from `open` where a capacity is asked for.
+/// A store whose engine has its own clock sleeps in `advance`, for a `unit` well above a round
+/// trip, and has fewer `races`. One without a capacity returns `None` from `open` where a capacity
+/// is asked for.
 #[derive(Debug)]
 pub struct StoreConformance<H> {
     harness: H,
@@ -132,7 +133,8 @@ pub(crate) fn assert_multi_thread() {
     );
 }
 
-/// Makes an enum of rules of this table: with `ALL`, in the order in which they are checked, and what each says as its `Display`.
+/// Makes an enum of rules of this table: with `ALL`, in the order in which they are checked, and
+/// what each says as its `Display`.
 macro_rules! rules {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $rule:ident $says:literal;)* }) => {
         $(#[$about])*
@@ -162,7 +164,8 @@ rules! {
     StoreRule {
         /// 64 racers for one event have one winner.
         OneWinner "64 racers have one winner";
-        /// Every call answers each state of the record as the table of [`DedupeStore`](hookgate::DedupeStore) says.
+        /// Every call answers each state of the record as the table of
+        /// [`DedupeStore`](hookgate::DedupeStore) says.
         Table "every call answers as the table says";
         /// A lease that has ended lets another claim succeed, and not before.
         LeaseEnds "the end of a lease lets a successor in, and not before";
@@ -184,15 +187,18 @@ rules! {
         RetentionIsEachRecords "each record keeps its own retention";
         /// The same id under two scopes is two events.
         ScopesApart "the same id under two scopes is two events";
-        /// The time that the store reports for a running claim is no longer than the rest of its lease.
+        /// The time that the store reports for a running claim is no longer than the rest of its
+        /// lease.
         RetryAfter "a running claim is reported with what is left of its lease";
         /// At capacity, the newest events are remembered.
         NewestRemembered "the newest are remembered at capacity";
-        /// At capacity, the newest events are remembered, also after each of the older ones was read.
+        /// At capacity, the newest events are remembered, also after each of the older ones was
+        /// read.
         NewestRememberedAfterReads "the newest are remembered at capacity, also after each old one was read";
         /// Running claims are not evicted, even in a full store.
         RunningNeverEvicted "running claims survive a full store";
-        /// A store that is set to refuse accepts no fresh event when it is full, and can commit every event that it accepted.
+        /// A store that is set to refuse accepts no fresh event when it is full, and can commit
+        /// every event that it accepted.
         FullStoreRefuses "a full store told to refuse refuses, and commits what it took";
     }
 }

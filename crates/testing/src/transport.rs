@@ -12,7 +12,8 @@ use tower_service::Service;
 /// The reason why a request got no answer.
 pub type TransportError = Box<dyn Error + Send + Sync>;
 
-/// Whether a header belongs to one connection only, or is written by each sender: a request that is sent again gets a new one.
+/// Whether a header belongs to one connection only, or is written by each sender: a request that is
+/// sent again gets a new one.
 pub(crate) fn is_of_the_connection(name: &str) -> bool {
     const NAMES: [&str; 10] = [
         "connection",
@@ -45,7 +46,8 @@ pub trait Transport: Clone + Send + Sync + 'static {
 
 /// A tower service in this process, such as an axum `Router`, without a socket.
 ///
-/// It has to take `http_body_util::Full<Bytes>` as its requests' body, as every service does that is generic over bodies.
+/// It has to take `http_body_util::Full<Bytes>` as its requests' body, as every service does that
+/// is generic over bodies.
 #[derive(Clone, Debug)]
 pub struct InProcess<S>(S);
 

@@ -1,5 +1,5 @@
-//! The common parts of the examples of this folder: an effect for each event, and the signal to stop. The code that a framework
-//! needs to receive deliveries is complete in its own example.
+//! The common parts of the examples of this folder: an effect for each event, and the signal to
+//! stop. The code that a framework needs to receive deliveries is complete in its own example.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use hookgate::HandlerError;
 use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
-/// The handlers' effect: a line in a file for each order. It fails while the file can't be written, and is as slow as configured.
+/// The handlers' effect: a line in a file for each order. It fails while the file can't be written,
+/// and is as slow as configured.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     file: Arc<PathBuf>,
@@ -18,7 +19,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Returns the ledger in the file that `LEDGER` names, or in `ledger.txt`. `LEDGER_MILLIS` makes it slow.
+    /// Returns the ledger in the file that `LEDGER` names, or in `ledger.txt`. `LEDGER_MILLIS`
+    /// makes it slow.
     pub fn from_env() -> Self {
         let file = env::var_os("LEDGER").unwrap_or_else(|| "ledger.txt".into());
         let takes = env::var("LEDGER_MILLIS").ok();
@@ -32,7 +34,8 @@ impl Ledger {
     /// Appends a line.
     ///
     /// # Errors
-    /// The file can't be written. The reason is for the operator; the sender gets 500, and tries again.
+    /// The file can't be written. The reason is for the operator; the sender gets 500, and tries
+    /// again.
     pub async fn book(&self, line: String) -> Result<(), HandlerError> {
         tokio::time::sleep(self.takes).await;
         let mut file = OpenOptions::new()

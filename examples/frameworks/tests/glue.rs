@@ -1,4 +1,5 @@
-//! The code that a framework needs beside the handler and `main` stays short, and the list of examples counts it right.
+//! The code that a framework needs beside the handler and `main` stays short, and the list of
+//! examples counts it right.
 
 use std::path::Path;
 

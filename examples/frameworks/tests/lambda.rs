@@ -1,5 +1,5 @@
-//! The Lambda function as a process, with a small runtime API on this machine: the function gets the next event from it, and
-//! sends its answer to it.
+//! The Lambda function as a process, with a small runtime API on this machine: the function gets
+//! the next event from it, and sends its answer to it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,8 +147,8 @@ fn is_replay(answer: &Value) -> bool {
     answer["statusCode"] == 200 && answer["headers"]["idempotent-replayed"] == "true"
 }
 
-/// Valid JSON whose bytes differ from the output of every serialiser: white space, an escape, a letter of two bytes, one of
-/// three.
+/// Valid JSON whose bytes differ from the output of every serialiser: white space, an escape, a
+/// letter of two bytes, one of three.
 fn order(id: &str) -> String {
     row_created(id, "{ \"Customer\" :\r\n\t\"\\u0041da é ✓\" }")
 }

@@ -11,7 +11,8 @@ fn order(id: &str) -> String {
     row_created(id, r#"{"Customer":"Ada ✓"}"#)
 }
 
-/// One run for one event, none for a delivery that is not authentic, and another try for a run that failed.
+/// One run for one event, none for a delivery that is not authentic, and another try for a run that
+/// failed.
 pub(crate) fn check_the_rules(name: &str) {
     let ledger = LedgerFile::missing(name);
     let path = ledger.path();
@@ -108,7 +109,8 @@ fn runs_after_a_hang_up(name: &str, millis: u64) -> bool {
     is_under_way
 }
 
-/// A handler that takes longer than the sender waits, a concurrent copy, and a server that is stopped meanwhile.
+/// A handler that takes longer than the sender waits, a concurrent copy, and a server that is
+/// stopped meanwhile.
 #[cfg(unix)]
 pub(crate) fn check_a_late_run(name: &str) {
     // A busy machine may need longer for the answers than the handler for its run.

@@ -114,7 +114,8 @@ fn deliver(example: &Example, id: &str) -> Reply {
     example.deliver(own_secret(), &body(id))
 }
 
-/// Delivers as the sender does, though sooner: again until it is accepted. Returns whether it was answered as a replay.
+/// Delivers as the sender does, though sooner: again until it is accepted. Returns whether it was
+/// answered as a replay.
 fn until_accepted(example: &Example, id: &str) -> bool {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -173,7 +174,8 @@ async fn nothing_acknowledged_is_lost_when_nats_is_killed() {
         seen_down.into_inner().unwrap() >= 3,
         "nobody has met a dead server"
     );
-    // Deliveries that were answered 2xx are duplicates now; the others are accepted by the retry, or were stored after their 503.
+    // Deliveries that were answered 2xx are duplicates now; the others are accepted by the retry,
+    // or were stored after their 503.
     for sender in 0..4 {
         for event in 0..100 {
             let id = format!("evt_{sender}_{event}");
@@ -290,7 +292,8 @@ async fn a_stream_that_forgets_is_refused_at_start() {
     }
 }
 
-/// The reason why a work queue is refused: after a restart the server knows only the ids of the messages that are left.
+/// The reason why a work queue is refused: after a restart the server knows only the ids of the
+/// messages that are left.
 #[tokio::test]
 async fn ids_go_with_their_messages_at_a_restart() {
     let Some(mut nats) = Nats::start() else {
@@ -320,7 +323,8 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     let example = nats.example();
     assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
-    // With the id under which an authentic one would be known: its dead letter must not be taken for a copy.
+    // With the id under which an authentic one would be known: its dead letter must not be taken
+    // for a copy.
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Nats-Msg-Id", "the forged one");
     let forged = context.publish_with_headers("webhooks.events", headers, whole("evt_2").into());
@@ -353,7 +357,8 @@ fn nothing_is_lost_when_producer_consumer_and_server_are_killed() {
     }));
 }
 
-/// `Sink::accept` of a queue behind a `MemoryStore`, against the client's own publish of the same message, in turns.
+/// `Sink::accept` of a queue behind a `MemoryStore`, against the client's own publish of the same
+/// message, in turns.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: cargo test --release --manifest-path examples/jetstream/Cargo.toml -- --ignored --nocapture"]
 async fn the_rate_behind_claims() {

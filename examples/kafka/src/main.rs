@@ -1,5 +1,5 @@
-//! Deliveries are stored in Kafka before they are answered (`receive`), and handled by other processes (`consume`). README.md in this
-//! example's folder lists the guarantees.
+//! Deliveries are stored in Kafka before they are answered (`receive`), and handled by other
+//! processes (`consume`). README.md in this example's folder lists the guarantees.
 
 use std::{env, error::Error, process::exit, str, time::Duration};
 
@@ -23,7 +23,8 @@ const PRODUCER: &str = "acks=all enable.idempotence=true message.timeout.ms=2000
 // `earliest`: the first consumer also gets the messages that were published before it started.
 const CONSUMER: &str = "group.id=handlers enable.auto.commit=false auto.offset.reset=earliest";
 
-/// With these properties of librdkafka and those of the environment, such as `bootstrap.servers=kafka-1:9092`.
+/// With these properties of librdkafka and those of the environment, such as
+/// `bootstrap.servers=kafka-1:9092`.
 fn config(own: &str) -> Result<ClientConfig, env::VarError> {
     let all = format!("{} {own}", env::var("KAFKA")?);
     let pairs = all.split_whitespace().filter_map(|one| one.split_once('='));
@@ -69,7 +70,8 @@ async fn receive(secret: Secret) -> Result<(), Box<dyn Error>> {
 
 /// Ends with an error if it cannot commit or put a dead letter: its supervisor starts it again.
 async fn consume(secret: Secret) -> Result<(), Box<dyn Error>> {
-    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers it for all consumers.
+    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers
+    // it for all consumers.
     let builder = Receiver::builder().secret(secret).run_limit(LONGEST);
     let receiver = builder.store(MemoryStore::default()).build()?;
     let on_event = async |event: Event| println!("handled {}", event.id);

@@ -1,5 +1,5 @@
-//! The example with the mock cluster of librdkafka, which lives in the test's process and keeps nothing after it. So only producer and
-//! consumer are killed.
+//! The example with the mock cluster of librdkafka, which lives in the test's process and keeps
+//! nothing after it. So only producer and consumer are killed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test panics on an unexpected result.
 
@@ -31,8 +31,8 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// A killed consumer says nothing, and its successor waits until its session ends: so a short one, longer than the 3 s that the mock waits
-/// for the members of a new group.
+/// A killed consumer says nothing, and its successor waits until its session ends: so a short one,
+/// longer than the 3 s that the mock waits for the members of a new group.
 fn halves(cluster: &Cluster) -> Halves {
     let properties = format!(
         "bootstrap.servers={} session.timeout.ms=4000 heartbeat.interval.ms=500",
@@ -115,7 +115,8 @@ fn a_message_has_the_body_byte_for_byte_and_the_key_of_its_row() {
     }
 }
 
-/// The client refuses it before it is sent, so the claim is released: the next delivery is no conflict.
+/// The client refuses it before it is sent, so the claim is released: the next delivery is no
+/// conflict.
 #[test]
 fn a_message_that_is_too_long_is_503_and_a_retry_is_published_at_once() {
     let cluster = cluster();

@@ -1,5 +1,5 @@
-//! The code of docs/operations.md and docs/tracing.md, compiled: it needs an exporter and OpenTelemetry, which the library's own tests
-//! do without.
+//! The code of docs/operations.md and docs/tracing.md, compiled: it needs an exporter and
+//! OpenTelemetry, which the library's own tests do without.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]

@@ -40,8 +40,9 @@ impl Rabbit {
         })
     }
 
-    /// Makes the queues and waits until their names are written, which takes half a second. A server that is killed
-    /// earlier loses the messages that it has confirmed, and its queue then refuses each message (RabbitMQ 3.10).
+    /// Makes the queues and waits until their names are written, which takes half a second. A
+    /// server that is killed earlier loses the messages that it has confirmed, and its queue then
+    /// refuses each message (RabbitMQ 3.10).
     fn make_queues(&self) {
         drop(self.halves().producer());
         let quorum = "hookgate@localhost/quorum/hookgate@localhost";
@@ -86,7 +87,8 @@ impl Rabbit {
 
 fn run(folder: &Folder, ports: [u16; 3]) -> Option<Server> {
     let mut server = command("rabbitmq-server", folder, ports)?;
-    // The script becomes the server, with the same process id, when it is allowed to read: nothing is there to be read.
+    // The script becomes the server, with the same process id, when it is allowed to read: nothing
+    // is there to be read.
     server.env("RABBITMQ_ALLOW_INPUT", "true");
     server.env("RABBITMQ_SERVER_START_ARGS", "-noinput");
     Some(Server::start(&mut server, ports[0]))

@@ -1,8 +1,9 @@
-//! hookgate with sqlx: the claim and the order of a row's events in a transaction of sqlx, so that its effects happen exactly
-//! once, and no old event overwrites a new one.
+//! hookgate with sqlx: the claim and the order of a row's events in a transaction of sqlx, so that
+//! its effects happen exactly once, and no old event overwrites a new one.
 //!
-//! The statements and the bound values are hookgate's; sqlx runs them. It works in the same way with diesel and SeaORM.
-//! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both link the C library, which may be linked only once.
+//! The statements and the bound values are hookgate's; sqlx runs them. It works in the same way
+//! with diesel and SeaORM. `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both
+//! link the C library, which may be linked only once.
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate_order::{OrderedIn, RowValues};
@@ -12,7 +13,8 @@ use sqlx::{PgPool, Postgres, Row, Transaction};
 /// Claims the event inside `transaction`.
 ///
 /// # Errors
-/// Those of sqlx. Roll the transaction back; where it [is a conflict](is_conflict), a retry finds the outcome of the other one.
+/// Those of sqlx. Roll the transaction back; where it [is a conflict](is_conflict), a retry finds
+/// the outcome of the other one.
 pub async fn claim_in(
     transaction: &mut Transaction<'_, Postgres>,
     values: &ClaimValues,
@@ -40,8 +42,8 @@ pub async fn claim_in(
     })
 }
 
-/// Returns the place of the event among the handled events of its row, and records it inside `transaction`. `values` are those of
-/// `RowValues::of`; an event without them is not about a row.
+/// Returns the place of the event among the handled events of its row, and records it inside
+/// `transaction`. `values` are those of `RowValues::of`; an event without them is not about a row.
 ///
 /// # Errors
 /// Those of sqlx, as with [`claim_in`].
@@ -67,19 +69,22 @@ pub async fn order_in(
     Ok(ordered)
 }
 
-/// Returns whether another transaction was faster: answer 503, or begin again. A commit may fail in the same way.
+/// Returns whether another transaction was faster: answer 503, or begin again. A commit may fail in
+/// the same way.
 pub fn is_conflict(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     matches!(code.as_deref(), Some("40001" | "40P01"))
 }
 
-/// Makes hookgate's tables. A tool such as `sqlx migrate` can do it as well: use each step as the content of a file.
+/// Makes hookgate's tables. A tool such as `sqlx migrate` can do it as well: use each step as the
+/// content of a file.
 ///
 /// # Errors
 /// Those of sqlx.
 pub async fn migrate(pool: &PgPool) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
-    // Processes that start together migrate one at a time, with the lock number of hookgate's own `migrate`.
+    // Processes that start together migrate one at a time, with the lock number of hookgate's own
+    // `migrate`.
     sqlx::query("SELECT pg_advisory_xact_lock(7525356009446012005)")
         .execute(&mut *transaction)
         .await?;

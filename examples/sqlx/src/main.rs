@@ -25,7 +25,8 @@ async fn on_event(
     State(database): State<PgPool>,
     delivery: Delivery,
 ) -> Result<StatusCode, HandlerError> {
-    // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
+    // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate;
+    // otherwise the sender tries again.
     let mut transaction = database.begin().await?;
     let values = delivery.claim_values("orders", RETAIN);
     claim_in(&mut transaction, &values).await?.fresh()?;

@@ -162,7 +162,8 @@ async fn one_sqlite_serves_both() {
     );
 }
 
-/// The program itself, over a socket: the first delivery is handled, the second is recognised, also by the next process.
+/// The program itself, over a socket: the first delivery is handled, the second is recognised, also
+/// by the next process.
 #[test]
 fn the_example_handles_an_event_once() {
     let Some(database) = PostgresServer::start(&["fsync=off"]) else {

@@ -1,5 +1,5 @@
-//! Deliveries are stored in Amazon SQS before they are answered (`receive`), and handled by other processes (`consume`). README.md in
-//! this example's folder lists the guarantees.
+//! Deliveries are stored in Amazon SQS before they are answered (`receive`), and handled by other
+//! processes (`consume`). README.md in this example's folder lists the guarantees.
 
 use std::{env, error::Error, time::Duration};
 
@@ -20,7 +20,8 @@ const VISIBLE_AFTER: i32 = 30; // seconds, longer than a run
 const LEASE: Duration = Duration::from_secs(5);
 
 async fn publish(sqs: Client, queue: String, delivery: Delivery) -> Result<(), PublishError> {
-    // The key of a group has at most 128 of these characters. Rows that share one have their events in order too.
+    // The key of a group has at most 128 of these characters. Rows that share one have their events
+    // in order too.
     let key = delivery.message_key();
     let mut group = key.replace(|c: char| !c.is_ascii_graphic(), "_");
     group.truncate(128);
@@ -60,7 +61,8 @@ async fn receive(sqs: Client, queue: String, secret: Secret) -> Result<(), Box<d
 /// Ends with an error if it cannot reach SQS: its supervisor starts it again.
 async fn consume(sqs: Client, queue: String, secret: Secret) -> Result<(), Box<dyn Error>> {
     let dead = env::var("DEAD_LETTERS_URL")?;
-    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers it for all consumers.
+    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers
+    // it for all consumers.
     let builder = Receiver::builder().secret(secret).run_limit(LONGEST);
     let receiver = builder.store(MemoryStore::default()).build()?;
     let on_event = async |event: Event| println!("handled {}", event.id);

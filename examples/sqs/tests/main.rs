@@ -1,5 +1,5 @@
-//! The example with the test's own moto, which stands in for SQS. It keeps nothing across a restart, so only producer and consumer are
-//! killed.
+//! The example with the test's own moto, which stands in for SQS. It keeps nothing across a
+//! restart, so only producer and consumer are killed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test panics on an unexpected result.
 

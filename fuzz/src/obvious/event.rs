@@ -23,9 +23,10 @@ pub enum Head {
     NoOpinion,
 }
 
-/// Reads members from the front until the first id and the first type are found. A duplicate member counts if it comes before
-/// that; later members are not read. Where the keys are pinned to a workspace, all members are read, and the body ends behind
-/// them. If such a body is cut off, or is not an object, it is not known to be from another workspace.
+/// Reads members from the front until the first id and the first type are found. A duplicate member
+/// counts if it comes before that; later members are not read. Where the keys are pinned to a
+/// workspace, all members are read, and the body ends behind them. If such a body is cut off, or is
+/// not an object, it is not known to be from another workspace.
 pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     let mut reader = Reader::new(body);
     let (mut ids, mut types, mut workspaces) = (Vec::new(), Vec::new(), Vec::new());
@@ -52,7 +53,8 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     let hard_to_say = |value: &Json| match value {
         // Whether a number near the end of a float's range is accepted is not decided.
         Json::Number(number) => number.parse::<f64>().unwrap().abs() > 1e300,
-        // Whether unpaired surrogates in names are found, where the value has the wrong type anyway, is not decided.
+        // Whether unpaired surrogates in names are found, where the value has the wrong type
+        // anyway, is not decided.
         Json::Object(members) => members.iter().any(|(name, _)| !name.is_sound),
         _ => false,
     };
@@ -84,7 +86,8 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     }
 }
 
-/// Passes on an object's members until the callback stops it. The names and values that matter must be sound.
+/// Passes on an object's members until the callback stops it. The names and values that matter must
+/// be sound.
 fn members(
     reader: &mut Reader<'_>,
     matters: &[&str],
@@ -100,7 +103,8 @@ fn members(
     loop {
         let name = reader.member_name()?;
         let value = match reader.any_value() {
-            // An object that is cut off is another workspace than the pinned one, or a broken body: both answers are right.
+            // An object that is cut off is another workspace than the pinned one, or a broken body:
+            // both answers are right.
             Err(Stop::Syntax) if name.text == "workspaceId" => return Err(Stop::NoOpinion),
             value => value?,
         };
@@ -177,7 +181,8 @@ pub fn body(body: &[u8]) -> Body {
     }
 }
 
-/// Returns whether it is beyond the range of a 64-bit float, for the standard library or for serde_json, which rounds up earlier.
+/// Returns whether it is beyond the range of a 64-bit float, for the standard library or for
+/// serde_json, which rounds up earlier.
 fn is_out_of_range(number: &str) -> bool {
     number.parse::<f64>().unwrap().is_infinite() || serde_json::from_str::<f64>(number).is_err()
 }

@@ -277,7 +277,8 @@ impl Json {
         }
     }
 
-    /// Returns the same value with the members of every object sorted by name. Members of one name keep their order.
+    /// Returns the same value with the members of every object sorted by name. Members of one name
+    /// keep their order.
     pub fn sorted(self) -> Self {
         match self {
             Self::Array(items) => Self::Array(items.into_iter().map(Self::sorted).collect()),

@@ -1,4 +1,5 @@
-//! The receiver, as defined by the design's outcomes table and promises: one list of records, searched from the front.
+//! The receiver, as defined by the design's outcomes table and promises: one list of records,
+//! searched from the front.
 
 use std::time::Duration;
 

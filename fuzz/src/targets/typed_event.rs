@@ -1,4 +1,5 @@
-//! Whole events: accepted or refused as by the obvious reader, for every requested type, and without loss.
+//! Whole events: accepted or refused as by the obvious reader, for every requested type, and
+//! without loss.
 
 use hookgate::{
     Event, EventData,

@@ -1,4 +1,5 @@
-//! The whole walk of several deliveries, step by step, against the second implementation: each verdict, each settlement.
+//! The whole walk of several deliveries, step by step, against the second implementation: each
+//! verdict, each settlement.
 
 use std::time::Duration;
 
@@ -248,7 +249,8 @@ impl Walk {
             format!("{method} {headers:?} {}", String::from_utf8_lossy(&body))
         };
         match (ours, self.obvious.receive(&request)) {
-            // The one undecided case is a head that is hard to judge: from here on the state of the store is unknown.
+            // The one undecided case is a head that is hard to judge: from here on the state of the
+            // store is unknown.
             (Ok(Admission::Fresh(claim)), Verdict::NoOpinion) => {
                 block_on(claim.release()).unwrap();
             }

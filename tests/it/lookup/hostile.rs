@@ -68,8 +68,8 @@ async fn a_stale_delivery_with_a_faulty_body_does_not_reveal_known_subscriptions
 
 // A flood of invented ids that keeps all places taken.
 
-/// Tasks that send invented ids, each `copies` times: again at once after an answer, and after 200 ms where it was refused or has waited
-/// for a second.
+/// Tasks that send invented ids, each `copies` times: again at once after an answer, and after 200
+/// ms where it was refused or has waited for a second.
 fn flood(receiver: &Receiver, tasks: usize, copies: usize) -> JoinSet<()> {
     let sent = Arc::new(sent_to("wh_1"));
     let numbers = Arc::new(AtomicUsize::new(0));
@@ -207,8 +207,9 @@ impl Wake for Woken {
     }
 }
 
-/// Requests that are polled when they were woken and never else, as a runtime does; dropped, forgotten and moved to another task
-/// at any time. Each that is left must end once its look-up can.
+/// Requests that are polled when they were woken and never else, as a runtime does; dropped,
+/// forgotten and moved to another task at any time. Each that is left must end once its look-up
+/// can.
 #[test]
 fn the_remaining_requests_are_woken_after_any_sequence() {
     for seed in 1..=400_u64 {
@@ -317,8 +318,8 @@ fn building_a_map_takes_linear_time() {
         assert!(Keys::by_subscription(rings).is_ok());
         began.elapsed()
     };
-    // The best of several, in turns, and both longer than a machine's time slice: other work of the machine must not count, and
-    // where it does, it counts for both.
+    // The best of several, in turns, and both longer than a machine's time slice: other work of the
+    // machine must not count, and where it does, it counts for both.
     let (mut few, mut many) = (Duration::MAX, Duration::MAX);
     for _ in 0..4 {
         few = few.min(build(1_600));

@@ -1,4 +1,5 @@
-//! The reference: the answers that a store must give for one event, by the table of `DedupeStore`, and the rules that follow.
+//! The reference: the answers that a store must give for one event, by the table of `DedupeStore`,
+//! and the rules that follow.
 
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ pub(super) struct Ledger {
     record: Record,
     /// Commits that took effect.
     pub(super) commits: usize,
-    /// Claims and done records that ended by the clock and were followed by another claim. Nothing else may explain a second
-    /// run beside the first, or after its success.
+    /// Claims and done records that ended by the clock and were followed by another claim. Nothing
+    /// else may explain a second run beside the first, or after its success.
     pub(super) losses: usize,
     /// When the last claim ended, was given up or committed.
     ended_at: Duration,

@@ -1,4 +1,5 @@
-//! The parts of a plan: a few events, their sender, their handler, the faults of the store and the clocks.
+//! The parts of a plan: a few events, their sender, their handler, the faults of the store and the
+//! clocks.
 
 use std::ops::Range;
 
@@ -18,7 +19,8 @@ pub(super) struct Plan {
     pub(super) events: Vec<EventPlan>,
     /// The receiver's wall clock is moved by so many seconds.
     pub(super) wall_steps: Vec<(u64, i64)>,
-    /// The store's monotonic clock jumps ahead by so many milliseconds: leases and retentions end early.
+    /// The store's monotonic clock jumps ahead by so many milliseconds: leases and retentions end
+    /// early.
     pub(super) store_jumps: Vec<(u64, u64)>,
 }
 
@@ -56,7 +58,8 @@ pub(super) enum HookAction {
     Panics,
 }
 
-/// The `nth` call of this kind for the event meets a fault, and so do the next ones, `times` in all.
+/// The `nth` call of this kind for the event meets a fault, and so do the next ones, `times` in
+/// all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoreFault {
     pub(super) call: Call,
@@ -93,7 +96,8 @@ pub(super) enum Fault {
 
 pub(super) fn plans() -> impl Strategy<Value = Plan> {
     let store = prop_oneof![Just(Store::Memory), Just(Store::Moka)];
-    // The shorter ones are renewed within the budget; the shortest may end before the store has answered.
+    // The shorter ones are renewed within the budget; the shortest may end before the store has
+    // answered.
     let lease = prop_oneof![6 => Just(30_000_u64), 2 => Just(1_000), 1 => Just(300)];
     let wall_step = prop_oneof![
         -400..400_i64,
@@ -135,7 +139,8 @@ fn event() -> impl Strategy<Value = EventPlan> {
         })
 }
 
-/// An empty list, more often than not: the rules without faults are stricter than those with faults.
+/// An empty list, more often than not: the rules without faults are stricter than those with
+/// faults.
 fn rarely<T: Clone + std::fmt::Debug>(
     list: impl Strategy<Value = Vec<T>>,
 ) -> impl Strategy<Value = Vec<T>> {

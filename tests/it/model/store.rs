@@ -162,7 +162,8 @@ impl DedupeStore for WatchedStore {
     }
 }
 
-/// A pending claim. A caller that stops waiting before the call's time is up can't release a claim that was granted.
+/// A pending claim. A caller that stops waiting before the call's time is up can't release a claim
+/// that was granted.
 struct PendingClaim<'a> {
     world: &'a World,
     since: Instant,

@@ -43,7 +43,8 @@ pub(super) struct World {
     told: Mutex<Vec<Outcome>>,
     outcomes: Mutex<Vec<Outcome>>,
     notes: Mutex<Vec<&'static str>>,
-    /// Claims that were granted, or may have been, and whose commit or release was not yet requested.
+    /// Claims that were granted, or may have been, and whose commit or release was not yet
+    /// requested.
     owed: Mutex<HashSet<ClaimToken>>,
     grants: Mutex<HashMap<ClaimToken, Grant>>,
 }
@@ -59,7 +60,8 @@ pub(super) struct EventState {
     /// Requests that are waiting for their answer.
     in_flight: usize,
     pub answered_2xx: bool,
-    /// The claim that the receiver last got as its own: that of the run that begins next, without a wait in between.
+    /// The claim that the receiver last got as its own: that of the run that begins next, without a
+    /// wait in between.
     handed_over: Option<ClaimToken>,
 }
 
@@ -233,11 +235,13 @@ impl World {
 
     // ---- runs
 
-    /// A run begins, on a claim that holds. No other may be under way or have succeeded, unless its claim was lost since.
+    /// A run begins, on a claim that holds. No other may be under way or have succeeded, unless its
+    /// claim was lost since.
     ///
-    /// There is one excuse for a run on a claim that has ended: the store's clock jumped while the grant was on its way. The
-    /// receiver reads its own clock, and by that one the claim holds; no store could be asked that would answer in less than no
-    /// time. So this can't be helped, the second run beside or after another one included, and its commit must be lost.
+    /// There is one excuse for a run on a claim that has ended: the store's clock jumped while the
+    /// grant was on its way. The receiver reads its own clock, and by that one the claim holds; no
+    /// store could be asked that would answer in less than no time. So this can't be helped, the
+    /// second run beside or after another one included, and its commit must be lost.
     pub(super) fn run_begins(self: &Arc<Self>, event: usize) -> (RunGuard, HandlerAction) {
         let now = self.store_time();
         let state = &mut self.lock()[event];
@@ -480,8 +484,8 @@ impl World {
                     state.ledger.losses
                 )
             });
-            // A success is known on one side at least: to the sender, which stops, or to the store, which reports it to the next
-            // copy.
+            // A success is known on one side at least: to the sender, which stops, or to the store,
+            // which reports it to the next copy.
             let known = state.answered_2xx || commits > 0;
             self.check(
                 ended(true) == 0 || known || !self.undisturbed(state),

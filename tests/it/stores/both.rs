@@ -54,7 +54,8 @@ fn a_store_says_its_capacity_and_shows_no_record() {
     );
 }
 
-/// No call asks for the event again, so only the queue can find out that the last lease has ended; and the queue has been tidied.
+/// No call asks for the event again, so only the queue can find out that the last lease has ended;
+/// and the queue has been tidied.
 #[test]
 fn a_renewed_claim_that_nobody_asks_for_is_freed_when_its_last_lease_ends() {
     let clock = clock();

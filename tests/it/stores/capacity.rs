@@ -67,7 +67,8 @@ fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
     }
 }
 
-/// With one shard exactly the capacity, with several up to an eighth more: the newest are remembered at every moment.
+/// With one shard exactly the capacity, with several up to an eighth more: the newest are
+/// remembered at every moment.
 #[test]
 fn the_newest_are_remembered_at_small_and_large_capacities() {
     for records in [1, 2, 7, 100, 16_383, 16_384, 50_000, 100_000] {
@@ -113,7 +114,8 @@ fn the_youngest_record_forgotten_is_reported_with_its_age() {
         assert_eq!(counted.youngest_evicted, Some(Duration::from_secs(15)));
         assert_eq!(counted.last_evicted, Some(Duration::from_secs(15)));
         assert_eq!(counted.capacity, Some(2));
-        // Event 3 is evicted after 45 s: the memory reaches further again, and the lowest value stays.
+        // Event 3 is evicted after 45 s: the memory reaches further again, and the lowest value
+        // stays.
         finish(&*store, &key(5), RETAIN);
         let counted = stats(&*store);
         assert_eq!(counted.youngest_evicted, Some(Duration::from_secs(15)));
@@ -143,7 +145,8 @@ fn what_has_ended_is_not_counted_as_evicted() {
     }
 }
 
-/// A record that is removed when its retention has ended was not forgotten too early, to the nanosecond.
+/// A record that is removed when its retention has ended was not forgotten too early, to the
+/// nanosecond.
 #[test]
 fn a_record_whose_retention_has_just_ended_counts_as_no_eviction() {
     let clock = clock();

@@ -1,4 +1,5 @@
-//! The steps of each run and their processes, in a file that all processes add lines to and that no kill takes back.
+//! The steps of each run and their processes, in a file that all processes add lines to and that no
+//! kill takes back.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -54,8 +55,9 @@ impl Ledger {
         let mut options = OpenOptions::new();
         let mut file = options.create(true).append(true).open(&self.0).unwrap();
         let (_, name) = STEPS[step as usize];
-        // In one write, so that lines of several processes don't mix. All of one length, of which a page holds a whole number: a write
-        // that crosses pages is cut in two where its process is killed in between.
+        // In one write, so that lines of several processes don't mix. All of one length, of which a
+        // page holds a whole number: a write that crosses pages is cut in two where its process is
+        // killed in between.
         let line = format!("{name} {event} {process}");
         assert!(line.len() < LINE, "{line}");
         let line = format!("{line:<width$}\n", width = LINE - 1);
@@ -136,15 +138,17 @@ pub struct Account {
     /// Those that their process took along when it was killed.
     pub cut_off: usize,
     pub ended: HashSet<String>,
-    /// Violations: an event that was committed twice, or a run of a living process that came to no end.
+    /// Violations: an event that was committed twice, or a run of a living process that came to no
+    /// end.
     pub wrong: Vec<String>,
 }
 
 impl Account {
     /// Of all lines, once nothing is under way.
     ///
-    /// An event's runs may be many, but one of them alone is committed; every other one has failed, has lost its lease, or was killed
-    /// with its process. There is no other reason for a second run.
+    /// An event's runs may be many, but one of them alone is committed; every other one has failed,
+    /// has lost its lease, or was killed with its process. There is no other reason for a second
+    /// run.
     pub fn of(lines: &[Line]) -> Self {
         let mut account = Self::default();
         let killed: HashSet<_> = lines

@@ -1,5 +1,5 @@
-//! A receiver that stands still for longer than its lease, in the middle of a run. A successor takes the event, and the first
-//! one's late end changes nothing.
+//! A receiver that stands still for longer than its lease, in the middle of a run. A successor
+//! takes the event, and the first one's late end changes nothing.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -105,8 +105,8 @@ async fn beside_the_successor(first: &Receiving, second: &Receiving, event: &str
     taken.abort();
 }
 
-/// The end of a run whose claim another process has taken. A run that fails is recorded as failed, whatever the state of its
-/// claim.
+/// The end of a run whose claim another process has taken. A run that fails is recorded as failed,
+/// whatever the state of its claim.
 fn stale_end(event: &str) -> Step {
     if event.ends_with("fails") {
         Step::Failed
@@ -141,7 +141,8 @@ fn gate(folder: &Path, name: &str, event: &str) -> PathBuf {
     folder.join(format!("{name}-{event}"))
 }
 
-/// The child: its handler waits until it is released. The first one fails where the test sets it so.
+/// The child: its handler waits until it is released. The first one fails where the test sets it
+/// so.
 async fn receive(given: &str) {
     let [name, folder, address, store] = given.lines().collect::<Vec<_>>()[..] else {
         panic!("{given:?}")

@@ -35,7 +35,8 @@ impl Process {
         self.child = Some(Child::start_under(&[], &variables, self.test, &task));
     }
 
-    /// Sends SIGKILL. The ledger then holds its steps, and behind them the line that the process is gone.
+    /// Sends SIGKILL. The ledger then holds its steps, and behind them the line that the process is
+    /// gone.
     pub fn kill(&mut self, ledger: &Ledger) {
         if let Some(mut child) = self.child.take() {
             child.kill();

@@ -44,7 +44,8 @@ pub enum Role {
     /// Works the inbox off.
     Works,
     AcceptsAndWorks,
-    /// Takes deliveries into the inbox some time after it has answered them: a bug that the loops must find.
+    /// Takes deliveries into the inbox some time after it has answered them: a bug that the loops
+    /// must find.
     AcceptsTooEarly,
     /// Has the layer before the handler.
     Handles,
@@ -328,7 +329,8 @@ impl Handler {
                 StatusCode::NO_CONTENT.into_response()
             }
             Ok(Err(answer)) => answer,
-            // Rolled back, or its commit's reply was lost: the claim shows it when the event arrives again.
+            // Rolled back, or its commit's reply was lost: the claim shows it when the event
+            // arrives again.
             Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         }
     }
@@ -359,7 +361,8 @@ impl Handler {
     }
 }
 
-/// The same as [`Handler::effect`] in a file. One transaction writes at a time, so that each takes a tenth of the time.
+/// The same as [`Handler::effect`] in a file. One transaction writes at a time, so that each takes
+/// a tenth of the time.
 fn effect_in_file(
     file: &Mutex<Connection>,
     delivery: &Delivery,

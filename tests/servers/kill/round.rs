@@ -105,7 +105,8 @@ pub struct Report {
 }
 
 impl Topology {
-    /// Runs the loop, and fails where something was lost, or was done twice without a reason. In a child it is that child.
+    /// Runs the loop, and fails where something was lost, or was done twice without a reason. In a
+    /// child it is that child.
     pub fn run(&self) {
         if let Some(report) = self.report() {
             assert!(report.wrong.is_empty(), "{report}");
@@ -163,8 +164,8 @@ impl Topology {
             .collect();
         let receivers = tasks.iter().filter(|task| task.role != Role::Works);
         let receivers = receivers.map(|task| task.address).collect();
-        // With the layer a 2xx proves a run that ended. In a transaction it may stand for a run that was killed behind its
-        // commit.
+        // With the layer a 2xx proves a run that ended. In a transaction it may stand for a run
+        // that was killed behind its commit.
         let follower = self.has(Role::Handles).then(|| Follower::of(&ledger));
         let sender = Arc::new(Sender::to(self.scheme, receivers, follower));
         let sending = runtime.spawn(Arc::clone(&sender).run(chance.fork()));

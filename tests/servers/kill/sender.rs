@@ -1,4 +1,5 @@
-//! The service as the receivers see it: each event is sent until it is answered 2xx, and some are sent although they were.
+//! The service as the receivers see it: each event is sent until it is answered 2xx, and some are
+//! sent although they were.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -64,7 +65,8 @@ impl Sender {
         }
     }
 
-    /// Sends new events until `stop` is set, and then all that were begun until each is answered 2xx.
+    /// Sends new events until `stop` is set, and then all that were begun until each is answered
+    /// 2xx.
     pub async fn run(self: Arc<Self>, mut chance: Rng) {
         let mut number = 0;
         while !self.stop.load(Ordering::SeqCst) {

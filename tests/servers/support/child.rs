@@ -8,7 +8,8 @@ use super::server::signal;
 /// The variable with the value that the parent gives to its child.
 const GIVEN: &str = "HOOKGATE_TEST_CHILD";
 
-/// The value that the parent gave, where this process is the child of a test: it runs that test alone, and then its other branch.
+/// The value that the parent gave, where this process is the child of a test: it runs that test
+/// alone, and then its other branch.
 pub fn given() -> Option<String> {
     std::env::var(GIVEN).ok()
 }
@@ -17,7 +18,8 @@ pub fn given() -> Option<String> {
 pub struct Child(Process);
 
 impl Child {
-    /// Runs `test`, by its whole name such as `redis::race::two_processes`, in a process of its own, where [`given`] is `text`.
+    /// Runs `test`, by its whole name such as `redis::race::two_processes`, in a process of its
+    /// own, where [`given`] is `text`.
     pub fn start(test: &str, text: &str) -> Self {
         Self::start_under(&[], &[], test, text)
     }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use hookgate::dedupe::{ClaimToken, Claimed};
 
-/// The value, where there is one. Without it the test is left out: the call has said which program is missing.
+/// The value, where there is one. Without it the test is left out: the call has said which program
+/// is missing.
 #[allow(unused_macros)] // not each program that includes this file uses it
 macro_rules! needed {
     ($found:expr) => {
@@ -41,7 +42,8 @@ pub async fn until(what: impl Display, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Repeats it until it once took less than this. A busy machine may be late now and then, and a call without a limit is late each time.
+/// Repeats it until it once took less than this. A busy machine may be late now and then, and a
+/// call without a limit is late each time.
 pub async fn once_within(
     limit: Duration,
     what: impl Display,

@@ -1,4 +1,5 @@
-//! A PgBouncer before a PostgreSQL, which gives each transaction any of its connections to the server.
+//! A PgBouncer before a PostgreSQL, which gives each transaction any of its connections to the
+//! server.
 
 use std::fs;
 use std::os::unix::fs::chown;

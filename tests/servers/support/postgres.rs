@@ -29,7 +29,8 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// With these settings, such as `["log_statement=all"]`. Flushes are real unless they say otherwise.
+    /// With these settings, such as `["log_statement=all"]`. Flushes are real unless they say
+    /// otherwise.
     pub fn start(settings: &[&str]) -> Option<Self> {
         Self::start_in(settings, Vec::new())
     }
@@ -83,7 +84,8 @@ impl PostgresServer {
         self.wait_until_ready();
     }
 
-    /// Ends it at once, as `immediate` does: nothing is written any more, and the next start recovers.
+    /// Ends it at once, as `immediate` does: nothing is written any more, and the next start
+    /// recovers.
     pub fn crash(&mut self) {
         if !self.folder.path().join("data/postmaster.pid").exists() {
             return; // It has ended already.
@@ -97,7 +99,8 @@ impl PostgresServer {
         self.server.kill();
     }
 
-    /// For `tokio_postgres::Config::from_str`, by address and port of the server or of a proxy before it.
+    /// For `tokio_postgres::Config::from_str`, by address and port of the server or of a proxy
+    /// before it.
     pub fn config_at(address: std::net::SocketAddr) -> String {
         format!(
             "host={} port={} user=hookgate dbname=postgres connect_timeout=2",
@@ -110,7 +113,8 @@ impl PostgresServer {
         Self::config_at(self.server.address)
     }
 
-    /// It listens before it answers: after a crash it flushes each of its thousand files first, which takes a busy disk its time.
+    /// It listens before it answers: after a crash it flushes each of its thousand files first,
+    /// which takes a busy disk its time.
     fn wait_until_ready(&self) {
         let until = Instant::now() + Duration::from_secs(180);
         loop {

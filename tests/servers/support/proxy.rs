@@ -16,7 +16,8 @@ pub enum Fault {
     Delay(Duration),
     /// Requests reach the server; its answers are lost, and the connection stands.
     DropReplies,
-    /// No bytes pass in either direction, and no side gets an error: as with a cable that was pulled.
+    /// No bytes pass in either direction, and no side gets an error: as with a cable that was
+    /// pulled.
     HalfOpen,
     /// The next answer is lost, and its connection is closed with it; then all is well again.
     CloseOnReply,
@@ -84,7 +85,8 @@ impl Proxy {
         }
     }
 
-    /// From now on no bytes pass on the open connections, without an error on either side; new ones work.
+    /// From now on no bytes pass on the open connections, without an error on either side; new ones
+    /// work.
     pub fn kill_standing(&self) {
         let mut state = self.state.lock().unwrap();
         state.dead = state.taken;

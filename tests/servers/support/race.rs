@@ -22,11 +22,13 @@ const RACERS: usize = 128;
 /// Far more than needed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Has 128 racers in this process and 128 in another deliver the same event, each process through a receiver of its own on a
-/// store that `open` opens. One handler runs, once; no racer gets a 2xx before it is done; in the end all of them do.
+/// Has 128 racers in this process and 128 in another deliver the same event, each process through a
+/// receiver of its own on a store that `open` opens. One handler runs, once; no racer gets a 2xx
+/// before it is done; in the end all of them do.
 ///
-/// `test` is the whole name of the calling test. `server` is called in its first process alone: it starts a server, and returns
-/// the address that `open` needs to reach it. Returns early where there is no server.
+/// `test` is the whole name of the calling test. `server` is called in its first process alone: it
+/// starts a server, and returns the address that `open` needs to reach it. Returns early where
+/// there is no server.
 pub fn one_run_in_two_processes<T, S: DedupeStore>(
     test: &str,
     server: impl FnOnce() -> Option<(T, String)>,

@@ -16,8 +16,8 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// With these settings after the port, such as `["--maxmemory", "3mb"]`. Nothing is written to disk unless they say so. `PORT` in
-    /// them is its port.
+    /// With these settings after the port, such as `["--maxmemory", "3mb"]`. Nothing is written to
+    /// disk unless they say so. `PORT` in them is its port.
     pub fn start(settings: &[&str]) -> Option<Self> {
         Self::start_in(settings, Vec::new())
     }

@@ -17,8 +17,9 @@ pub struct Server {
 
 /// A port on which no server listens, and which no other call in this process returns.
 ///
-/// It is below those that Linux gives to programs that ask for any port. It is not tried by listening on it: a process that another
-/// thread starts meanwhile has that listener too until its `exec`, and a test would take it for its server.
+/// It is below those that Linux gives to programs that ask for any port. It is not tried by
+/// listening on it: a process that another thread starts meanwhile has that listener too until its
+/// `exec`, and a test would take it for its server.
 pub fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     // Test programs that run at the same time begin in different places.

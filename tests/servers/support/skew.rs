@@ -1,4 +1,5 @@
-//! A wall clock that a test sets, for processes that are set to read it: libfaketime's. Their monotonic clock stays as it is.
+//! A wall clock that a test sets, for processes that are set to read it: libfaketime's. Their
+//! monotonic clock stays as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ impl Skew {
         Some(skew)
     }
 
-    /// The variables that make a process and its children read it. These libraries are preloaded as well.
+    /// The variables that make a process and its children read it. These libraries are preloaded as
+    /// well.
     pub fn environment(&self, also: &[PathBuf]) -> Vec<(String, String)> {
         let libraries = [&self.library].into_iter().chain(also);
         let libraries: Vec<_> = libraries.map(|file| file.to_str().unwrap()).collect();

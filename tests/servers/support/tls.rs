@@ -1,4 +1,5 @@
-//! Servers that speak TLS alone, with the certificate of a made-up authority. It is for `localhost` and `127.0.0.1`.
+//! Servers that speak TLS alone, with the certificate of a made-up authority. It is for `localhost`
+//! and `127.0.0.1`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};

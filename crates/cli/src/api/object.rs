@@ -72,7 +72,8 @@ pub(crate) struct CreateArgs {
     connect: ConnectArgs,
 }
 
-/// Change an object by JSON on standard input: of a row, the properties that are named; null empties one
+/// Change an object by JSON on standard input: of a row, the properties that are named; null
+/// empties one
 #[derive(clap::Args)]
 pub(crate) struct UpdateArgs {
     /// The kind of object

@@ -38,7 +38,8 @@ pub(crate) struct ListArgs {
     /// No more than this. Without it, all
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
-    /// Order rows by this property; a minus before its name puts the greatest first. May be given several times
+    /// Order rows by this property; a minus before its name puts the greatest first. May be given
+    /// several times
     #[arg(long, value_name = "PROPERTY", allow_hyphen_values = true)]
     order_by: Vec<String>,
     /// Only those that match this text. Rows can't be searched

@@ -31,7 +31,8 @@ enum RowsCommand {
     Struct(StructArgs),
 }
 
-/// Print the Rust struct of a data model, a field for each property, for events and for rows of the API
+/// Print the Rust struct of a data model, a field for each property, for events and for rows of the
+/// API
 #[derive(clap::Args)]
 struct StructArgs {
     /// The id of the data model
@@ -39,7 +40,8 @@ struct StructArgs {
     /// The struct's name [default: the data model's title]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Make the field of this property no Option, since it is never empty. May be given several times
+    /// Make the field of this property no Option, since it is never empty. May be given several
+    /// times
     #[arg(long, value_name = "PROPERTY")]
     required: Vec<String>,
     #[command(flatten)]
@@ -58,10 +60,11 @@ pub(crate) fn run(args: &RowsArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the Rust struct of a data model, with a field for each property. Its name is the data model's title where none is given.
+/// Writes the Rust struct of a data model, with a field for each property. Its name is the data
+/// model's title where none is given.
 ///
-/// A field is an `Option`, because each property can be empty; `required` names properties that are never empty. Dates, numbers, files
-/// and relations have types of the crate `hookgate`.
+/// A field is an `Option`, because each property can be empty; `required` names properties that are
+/// never empty. Dates, numbers, files and relations have types of the crate `hookgate`.
 fn rust_struct(
     model: &DataModel,
     name: Option<&str>,
@@ -166,7 +169,8 @@ fn doc(text: &mut String, indent: &str, comment: &str) {
     line(text, &format!("{indent}/// {}", comment.trim()));
 }
 
-/// Characters that show code in another order than the compiler reads it, which rustc refuses in comments.
+/// Characters that show code in another order than the compiler reads it, which rustc refuses in
+/// comments.
 fn is_bidirectional(char: char) -> bool {
     matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

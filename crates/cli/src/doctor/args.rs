@@ -8,8 +8,8 @@ use crate::secrets::SecretArgs;
 
 /// Check the settings of a receiver: secret, times, limits, capacity, and the clock
 ///
-/// Give the settings that your receiver has; each that is not given is checked at its default. Nothing is changed, and nothing
-/// is sent but one HEAD request to --url.
+/// Give the settings that your receiver has; each that is not given is checked at its default.
+/// Nothing is changed, and nothing is sent but one HEAD request to --url.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Doctor {
     #[command(flatten)]
@@ -44,14 +44,15 @@ pub(crate) struct Doctor {
     /// How many handled events the store in memory holds
     #[arg(long, value_name = "EVENTS", default_value_t = hookgate::dedupe::Capacity::DEFAULT_RECORDS, help_heading = SETTINGS)]
     pub(super) capacity: usize,
-    /// How many events are expected in a second, such as 0.2. Without it, the capacity is checked against nothing
+    /// How many events are expected in a second, such as 0.2. Without it, the capacity is checked
+    /// against nothing
     #[arg(long, value_name = "EVENTS_PER_SECOND", value_parser = durations::per_second, help_heading = "Measured against")]
     pub(super) rate: Option<f64>,
     /// A delivery log: for the clock's offset, and the longest body in it
     #[arg(long, value_name = "LOG", help_heading = "Measured against")]
     pub(super) log: Option<PathBuf>,
-    /// A URL: this machine's clock is compared with the Date header of its answer to a HEAD request, waited for 30 seconds at
-    /// most
+    /// A URL: this machine's clock is compared with the Date header of its answer to a HEAD
+    /// request, waited for 30 seconds at most
     #[arg(long, value_name = "URL", help_heading = "Measured against")]
     pub(super) url: Option<String>,
 }

@@ -20,7 +20,8 @@ use crate::interrupt;
 /// From this number on a median is reliable: fewer deliveries may all have been late.
 const MANY: usize = 20;
 
-/// The offset by the header `Date`, with the name of the host; `None` where the answer had no such header.
+/// The offset by the header `Date`, with the name of the host; `None` where the answer had no such
+/// header.
 pub(super) type ByUrl = (String, Option<ClockOffset>);
 
 const BY_URL: &str = "clock by URL";
@@ -133,7 +134,8 @@ pub(super) fn by_log(doctor: &Doctor, log: Option<&DeliveryLog>, ring: Option<Ke
     check
 }
 
-/// Whether a delivery that is signed now is accepted now; and whether it would be accepted with a tenth of the window.
+/// Whether a delivery that is signed now is accepted now; and whether it would be accepted with a
+/// tenth of the window.
 fn judged(check: &str, offset: &ClockOffset, window: &Window, says: String) -> Check {
     const ADVICE: &str = "set the clock by NTP: timedatectl set-ntp true, or your platform's way";
     let tenth = Window::default()

@@ -1,5 +1,5 @@
-//! Checks of the settings by themselves. The rules are those of `ReceiverBuilder::build`: each check builds a receiver with the
-//! settings that it is about, and describes the result.
+//! Checks of the settings by themselves. The rules are those of `ReceiverBuilder::build`: each
+//! check builds a receiver with the settings that it is about, and describes the result.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use super::check::{Check, Verdict};
 use crate::durations::seconds;
 use crate::secrets::{SecretArgs, advice, reason};
 
-/// The part of the budget that one call of the store may take. A shorter lease can have ended when the store answers that it is
-/// granted.
+/// The part of the budget that one call of the store may take. A shorter lease can have ended when
+/// the store answers that it is granted.
 const STORE_CALL: Duration = Duration::from_secs(1);
 
-/// The secrets, each by itself, and the ring that they form together. `None` where the ring is not complete, since a part of it
-/// would refuse authentic deliveries as forged.
+/// The secrets, each by itself, and the ring that they form together. `None` where the ring is not
+/// complete, since a part of it would refuse authentic deliveries as forged.
 pub(super) fn secrets(given: &SecretArgs) -> (Vec<Check>, Option<KeyRing>) {
     let mut checks = Vec::new();
     let mut ring: Option<KeyRing> = None;
@@ -83,7 +83,8 @@ pub(super) fn window(doctor: &Doctor) -> Window {
         .with_ahead(doctor.window_ahead)
 }
 
-/// Builds a receiver that differs from the default in the settings that `set` changes. Its secret is made up.
+/// Builds a receiver that differs from the default in the settings that `set` changes. Its secret
+/// is made up.
 ///
 /// # Errors
 /// The check of a receiver that can't be built, with the methods that set this.

@@ -14,8 +14,9 @@ use crate::out::Out;
 ///
 /// Those that run or are done are left alone. Repair the cause of the failure first.
 ///
-/// Workers run no entry whose first run began longer ago than the handler's claims are kept (48 h unless set): its effect may
-/// be there, and nothing would show it any more. It becomes a dead letter again, unless --even-if-older-than-claims is given.
+/// Workers run no entry whose first run began longer ago than the handler's claims are kept (48 h
+/// unless set): its effect may be there, and nothing would show it any more. It becomes a dead
+/// letter again, unless --even-if-older-than-claims is given.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "state", "all"])))]
 pub(crate) struct RetryArgs {
@@ -29,7 +30,8 @@ pub(crate) struct RetryArgs {
     /// All that wait, and all dead letters
     #[arg(long)]
     all: bool,
-    /// Run them however long ago their first run began. THE EFFECT MAY HAPPEN TWICE: look first whether it is there
+    /// Run them however long ago their first run began. THE EFFECT MAY HAPPEN TWICE: look first
+    /// whether it is there
     #[arg(long)]
     even_if_older_than_claims: bool,
 }
@@ -79,8 +81,8 @@ pub(super) fn dead_letter(args: &DeadLetterArgs, out: &mut Out) -> Result<ExitCo
     Ok(args.choice.changed(dead_lettered))
 }
 
-/// Delete dead letters, with their ids: where the sender delivers such an event again, it is handled again. Without --yes, only
-/// count them.
+/// Delete dead letters, with their ids: where the sender delivers such an event again, it is
+/// handled again. Without --yes, only count them.
 ///
 /// Entries that wait or run are never deleted.
 #[derive(clap::Args)]

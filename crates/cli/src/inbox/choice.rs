@@ -45,7 +45,8 @@ impl SelectionArgs {
         selection
     }
 
-    /// The answer of a command that has changed `count` entries, with the reason why it may be none.
+    /// The answer of a command that has changed `count` entries, with the reason why it may be
+    /// none.
     pub(super) fn changed(&self, count: u64) -> ExitCode {
         let is_no = count == 0 && self.names_one();
         if is_no {
@@ -56,8 +57,8 @@ impl SelectionArgs {
         answer(!is_no)
     }
 
-    /// Whether the arguments name one entry or event. If so, a count of zero is a "no": it does not exist, or the command can't
-    /// change it.
+    /// Whether the arguments name one entry or event. If so, a count of zero is a "no": it does not
+    /// exist, or the command can't change it.
     fn names_one(&self) -> bool {
         self.entry.is_some() || self.event_id.is_some()
     }

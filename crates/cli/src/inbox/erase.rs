@@ -22,11 +22,11 @@ use crate::out::Out;
 
 /// Delete the data of one person, or of one row, from the inbox. Without --yes, only list it.
 ///
-/// Of an entry that is dead or done, the body, the row and the last error are deleted. Its event's id
-/// stays known for the retention, so that a copy is not handled again. Entries that wait or run are
-/// listed and kept, unless --including-waiting is given. Of another's entry whose last error has the
-/// id, only the last error is deleted, whatever its state. Delivery logs and the effects of your
-/// handlers are not touched.
+/// Of an entry that is dead or done, the body, the row and the last error are deleted. Its event's
+/// id stays known for the retention, so that a copy is not handled again. Entries that wait or run
+/// are listed and kept, unless --including-waiting is given. Of another's entry whose last error
+/// has the id, only the last error is deleted, whatever its state. Delivery logs and the effects of
+/// your handlers are not touched.
 ///
 /// Exit code 1 where nothing was found, and where --yes has kept an entry.
 #[derive(clap::Args)]
@@ -34,14 +34,15 @@ use crate::out::Out;
 pub(crate) struct EraseArgs {
     #[command(flatten)]
     place: InboxArg,
-    /// Everything in which this id stands as a word of its own: authors of changes, values of columns, texts. An e-mail address
-    /// can be given as well
+    /// Everything in which this id stands as a word of its own: authors of changes, values of
+    /// columns, texts. An e-mail address can be given as well
     #[arg(long, value_name = "ID", value_parser = id)]
     person: Option<String>,
     /// Everything of this row
     #[arg(long, value_name = "ID", value_parser = id)]
     row: Option<String>,
-    /// Erase entries that wait or run too. THEY ARE THEN NEVER HANDLED, and a handler that runs is not stopped
+    /// Erase entries that wait or run too. THEY ARE THEN NEVER HANDLED, and a handler that runs is
+    /// not stopped
     #[arg(long)]
     including_waiting: bool,
     /// Erase what is found
@@ -164,7 +165,8 @@ async fn in_inbox(
     Ok(())
 }
 
-/// The last step writes an inbox's file anew. Without it, entries are erased and their bytes may still be there.
+/// The last step writes an inbox's file anew. Without it, entries are erased and their bytes may
+/// still be there.
 fn not_erased(args: &EraseArgs, error: &StoreError) -> Fault {
     let fault = args.place.fault(error);
     if !args.place.is_file() {
@@ -302,8 +304,8 @@ impl<'a> Subject<'a> {
         self.is_in_text(error).then_some(Holds::InLastError)
     }
 
-    /// Whether the id stands in the text as a word: neither a letter, a digit, `_` nor `-` is beside
-    /// it.
+    /// Whether the id stands in the text as a word: neither a letter, a digit, `_` nor `-` is
+    /// beside it.
     fn is_in_text(&self, text: &str) -> bool {
         let is_of_a_word = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
         let (text, id) = self.comparable(text);
@@ -356,7 +358,8 @@ enum Place {
     Other,
 }
 
-/// Looks through a value, names of fields included. A name that stands there twice counts each time, which a map would hide.
+/// Looks through a value, names of fields included. A name that stands there twice counts each
+/// time, which a map would hide.
 #[derive(Clone, Copy)]
 struct Search<'s> {
     subject: &'s Subject<'s>,

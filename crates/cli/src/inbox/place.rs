@@ -17,16 +17,19 @@ pub(crate) struct InboxArg {
     /// The inbox's file, which the receiver has made (feature `sqlite`)
     #[arg(long, value_name = "PATH", group = "inbox", conflicts_with = "name")]
     db: Option<PathBuf>,
-    /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
+    /// The name of the environment variable that holds the URL of the PostgreSQL database (feature
+    /// `postgres`).
     ///
-    /// sslmode=verify-full or require in it asks for TLS, and either verifies the certificate. sslrootcert=FILE names the certificates
-    /// of your provider's authority; without it, those that the system trusts count.
+    /// sslmode=verify-full or require in it asks for TLS, and either verifies the certificate.
+    /// sslrootcert=FILE names the certificates of your provider's authority; without it, those that
+    /// the system trusts count.
     #[arg(long, value_name = "VARIABLE", group = "inbox")]
     database_url_env: Option<String>,
     /// The file that holds the URL (feature `postgres`)
     #[arg(long, value_name = "PATH", group = "inbox")]
     database_url_file: Option<PathBuf>,
-    /// The inbox's name in the database, as the receiver gives it. Not needed where one name alone has entries there
+    /// The inbox's name in the database, as the receiver gives it. Not needed where one name alone
+    /// has entries there
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -155,7 +158,8 @@ async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
         .map_err(|error| Fault::new(Class::Usage, error.to_string()))
 }
 
-/// The name of the only inbox in the table. Where no inbox has entries, there is no other one to mistake it for.
+/// The name of the only inbox in the table. Where no inbox has entries, there is no other one to
+/// mistake it for.
 #[cfg(feature = "postgres")]
 async fn only_name(postgres: &hookgate_postgres::Postgres) -> Result<String, Fault> {
     let names = postgres.inbox_names().await;
@@ -168,14 +172,16 @@ async fn only_name(postgres: &hookgate_postgres::Postgres) -> Result<String, Fau
     Ok(names.pop().unwrap_or_else(|| "default".to_owned()))
 }
 
-/// A server that is down, one that refuses the login, and one without the table need different advice.
+/// A server that is down, one that refuses the login, and one without the table need different
+/// advice.
 #[cfg(feature = "postgres")]
 fn table_fault(error: &StoreError) -> Fault {
     use std::error::Error as _;
 
     let server = error.source();
     let server = server.and_then(|server| server.downcast_ref::<tokio_postgres::Error>());
-    // Where TLS is the reason, the library's message has the next step; elsewhere it says less than the server's.
+    // Where TLS is the reason, the library's message has the next step; elsewhere it says less than
+    // the server's.
     let says_more =
         error.kind() == StoreErrorKind::Unavailable && error.to_string() != "PostgreSQL failed";
     match (error.kind(), server) {

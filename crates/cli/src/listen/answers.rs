@@ -1,5 +1,5 @@
-//! The answers to deliveries: a fixed answer, or the answer of a server behind this one, to which they are passed on byte for byte.
-//! And deliveries that are signed again for now.
+//! The answers to deliveries: a fixed answer, or the answer of a server behind this one, to which
+//! they are passed on byte for byte. And deliveries that are signed again for now.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -89,8 +89,8 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Sends the delivery to the server and returns its answer, so that the sender tries again where that server failed. No
-    /// answer is a 502.
+    /// Sends the delivery to the server and returns its answer, so that the sender tries again
+    /// where that server failed. No answer is a 502.
     pub(crate) async fn pass_on(&self, headers: &HeaderMap, body: Bytes) -> Response<Bytes> {
         let mut request = Request::new(body);
         *request.method_mut() = http::Method::POST;
@@ -112,8 +112,8 @@ impl Forward {
     }
 }
 
-/// The headers that are meant for the other end, in their order: without those of one connection (RFC 9110, section 7.6.1), and
-/// without host and length, which the next connection sets itself.
+/// The headers that are meant for the other end, in their order: without those of one connection
+/// (RFC 9110, section 7.6.1), and without host and length, which the next connection sets itself.
 pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named = headers
         .get_all(CONNECTION)
@@ -168,7 +168,8 @@ impl Again {
     }
 }
 
-/// The same delivery with another body. The headers that name the event have to fit it, since a receiver compares them.
+/// The same delivery with another body. The headers that name the event have to fit it, since a
+/// receiver compares them.
 pub(crate) fn changed(delivery: &LoggedDelivery, body: Bytes) -> LoggedDelivery {
     let mut changed = delivery.clone();
     changed

@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 use super::item::Item;
 use crate::event_types::is_of_type;
 
-/// Words that must all fit. A word in double quotes may have blanks; `\"` is a quote in it. `type:row.`, `outcome:refused` and `status:500` search one field of the delivery,
+/// Words that must all fit. A word in double quotes may have blanks; `\"` is a quote in it.
+/// `type:row.`, `outcome:refused` and `status:500` search one field of the delivery,
 /// `data.properties.Customer:"Ada"` one of its body, and any other word is searched everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<Word>);
@@ -21,7 +22,8 @@ pub(crate) struct Filter(Vec<Word>);
 enum Word {
     Type(String),
     Outcome(String),
-    /// The names that lead to the value, its text, and the word as it was written: it may be a text with a colon.
+    /// The names that lead to the value, its text, and the word as it was written: it may be a text
+    /// with a colon.
     Field(Vec<String>, String, String),
     Anywhere(String),
 }
@@ -101,7 +103,8 @@ fn word(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Word {
     }
 }
 
-/// Whether the value that these names lead to, from here or from a place within, has this text. Arrays are no step.
+/// Whether the value that these names lead to, from here or from a place within, has this text.
+/// Arrays are no step.
 fn has(value: &Value, names: &[String], text: &str) -> bool {
     let within = |value: &Value| has(value, names, text);
     leads(value, names, text)
@@ -172,7 +175,8 @@ impl EventTypes {
         self.left_out.1.notified().await;
     }
 
-    /// Returns whether a delivery is shown. One that is not authentic is always shown, since nothing proves its type.
+    /// Returns whether a delivery is shown. One that is not authentic is always shown, since
+    /// nothing proves its type.
     pub(crate) fn show(&self, delivery: &LoggedDelivery) -> bool {
         let answer = delivery.answer.as_ref();
         let is_authentic = answer.is_some_and(|answer| answer.key.is_some());

@@ -34,7 +34,8 @@ use crate::fault::{Class, Fault, note};
 const MAX_BYTES: usize = 64 << 20;
 /// The bytes of a body that a page shows: all that a receiver accepts by default.
 const LONGEST_BODY: usize = 1 << 20;
-/// Header names whose values are cut off: a request could be sent again with them, as long as it is fresh.
+/// Header names whose values are cut off: a request could be sent again with them, as long as it is
+/// fresh.
 const SIGNATURE: &str = "x-service-signature";
 /// The most time from an answer until its delivery is in the list.
 const TO_COME: Duration = Duration::from_secs(1);
@@ -72,14 +73,16 @@ struct Items {
     received: u64,
 }
 
-/// A delivery with its id on the page, which is made of the event's id and the second of its arrival.
+/// A delivery with its id on the page, which is made of the event's id and the second of its
+/// arrival.
 #[derive(Clone)]
 struct Entry {
     id: Arc<str>,
     item: Arc<Item>,
 }
 
-/// Serves the page, and takes the deliveries for it as long as there are any. Returns its address, with the token for changed bodies.
+/// Serves the page, and takes the deliveries for it as long as there are any. Returns its address,
+/// with the token for changed bodies.
 ///
 /// # Errors
 /// The address is none of this machine alone, or can't be listened on.
@@ -137,8 +140,8 @@ impl Kept {
         }
     }
 
-    /// Takes the newest deliveries of a log, without the lines that can't be read. A delivery that these keys have not signed is not
-    /// authentic, whatever the log says.
+    /// Takes the newest deliveries of a log, without the lines that can't be read. A delivery that
+    /// these keys have not signed is not authentic, whatever the log says.
     pub(crate) fn load(&self, log: &Path, keys: &Verifier) -> Result<(), Fault> {
         let unreadable = |error: &dyn std::error::Error| {
             let what = format!("the log {} can't be read", log.display());
@@ -223,7 +226,8 @@ impl Kept {
         found.or_else(|| newest_first().find(of_event)).cloned()
     }
 
-    /// Waits for a delivery of this event behind the one with this number. Returns its id; none may come, if its type is not shown.
+    /// Waits for a delivery of this event behind the one with this number. Returns its id; none may
+    /// come, if its type is not shown.
     fn came(&self, event_id: &str, behind: u64) -> Option<Arc<str>> {
         let newest = |items: &Items| {
             let mut newest_first = items.newest_last.iter().rev();
@@ -345,7 +349,8 @@ impl Inspected for Kept {
         serde_json::to_value(ExplanationOutput::of(&explanation)).ok()
     }
 
-    /// Only what one of our keys has signed: else anyone could have a body signed, by sending it here first.
+    /// Only what one of our keys has signed: else anyone could have a body signed, by sending it
+    /// here first.
     fn replay(&self, id: &str) -> Option<Result<Value, String>> {
         let entry = self.find(id)?;
         if !entry.item.authentic {
@@ -368,8 +373,8 @@ impl Inspected for Kept {
     }
 }
 
-/// A delivery in the form of the emulator's list. The sender's attempts are deliveries of their own here, and the keys of this command
-/// belong to no subscription.
+/// A delivery in the form of the emulator's list. The sender's attempts are deliveries of their own
+/// here, and the keys of this command belong to no subscription.
 fn summary(Entry { id, item }: &Entry) -> Value {
     let answer = item.delivery.answer.as_ref();
     let hung_up = answer.is_none().then_some("the sender hung up");
@@ -610,7 +615,8 @@ mod tests {
         );
     }
 
-    /// The page must not be a way to a signature: a body that anyone sent would be accepted after its replay.
+    /// The page must not be a way to a signature: a body that anyone sent would be accepted after
+    /// its replay.
     #[test]
     fn what_was_refused_is_not_signed_by_a_replay() {
         let kept = kept(10);

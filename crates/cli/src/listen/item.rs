@@ -88,7 +88,8 @@ impl Verdict {
 /// The reason that is shown for a delivery with the id of a done event and another body.
 const OTHER_BODY: &str = "its body differs from the one that was handled";
 
-/// A delivery with the texts shown of it. Every text but the delivery's own is safe to print on a terminal.
+/// A delivery with the texts shown of it. Every text but the delivery's own is safe to print on a
+/// terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// Counted from 1 since the start.
@@ -102,11 +103,13 @@ pub(crate) struct Item {
     /// The subscription that a refused request claims to come from. Empty if it claims none.
     pub(crate) claimed: String,
     pub(crate) elapsed_ms: f64,
-    /// Whether one of our keys has signed it. If not, id and type are unverified text from the sender.
+    /// Whether one of our keys has signed it. If not, id and type are unverified text from the
+    /// sender.
     pub(crate) authentic: bool,
     pub(crate) event_id: String,
     pub(crate) event_type: String,
-    /// What the event is about: data model and row, or the page or member. Empty where its data names none.
+    /// What the event is about: data model and row, or the page or member. Empty where its data
+    /// names none.
     pub(crate) subject: String,
     /// The text in which free words are searched, besides the body: all fields above in lower case.
     haystack: String,
@@ -177,7 +180,8 @@ impl Item {
         self.delivery.body.as_deref().unwrap_or_default()
     }
 
-    /// Returns what the forwarded server or the handler said of its failure: the beginning of the answer's body.
+    /// Returns what the forwarded server or the handler said of its failure: the beginning of the
+    /// answer's body.
     pub(crate) fn answered(&self) -> Option<String> {
         if self.verdict != Verdict::Failed {
             return None;
@@ -186,7 +190,8 @@ impl Item {
         Some(printable(&beginning(body.trim())).into_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Whether this word, in lower case, occurs in the shown texts, in the delivery's body or in the answer's body.
+    /// Whether this word, in lower case, occurs in the shown texts, in the delivery's body or in
+    /// the answer's body.
     pub(crate) fn contains(&self, word: &str) -> bool {
         let answer = self.delivery.answer.as_ref();
         let answered = answer.and_then(|answer| answer.body.as_deref());

@@ -1,4 +1,5 @@
-//! Deliveries as lines, one a delivery, and the queue to them: it never waits, and counts the reports that did not fit.
+//! Deliveries as lines, one a delivery, and the queue to them: it never waits, and counts the
+//! reports that did not fit.
 
 use std::io;
 use std::sync::Arc;
@@ -59,8 +60,9 @@ impl Lines {
     }
 }
 
-/// `2026-11-21T09:30:00Z 204 handled  row.created  evt_1  0.4 ms`, and the reason where there is one, with what the
-/// forwarded server answered. On a terminal the outcome has the colour of its verdict.
+/// `2026-11-21T09:30:00Z 204 handled  row.created  evt_1  0.4 ms`, and the reason where there is
+/// one, with what the forwarded server answered. On a terminal the outcome has the colour of its
+/// verdict.
 fn text(item: &Item, out: &Out) -> String {
     let or_dash = |text: &'_ str| {
         if text.is_empty() {

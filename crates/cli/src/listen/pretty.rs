@@ -7,8 +7,8 @@ use crate::printable::printable;
 /// The deepest indent: a megabyte of brackets must not become a square of blanks.
 const DEEPEST: usize = 64;
 
-/// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes; other text as it is;
-/// anything else as bytes. Every line is safe to print on a terminal.
+/// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes;
+/// other text as it is; anything else as bytes. Every line is safe to print on a terminal.
 #[expect(clippy::disallowed_methods, reason = "nothing is made of it")]
 pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(body) else {
@@ -23,7 +23,8 @@ pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
         .collect()
 }
 
-/// Valid JSON, with a line for each field and item. White space between tokens is replaced and nothing else.
+/// Valid JSON, with a line for each field and item. White space between tokens is replaced and
+/// nothing else.
 fn indented(json: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -64,7 +64,8 @@ impl Reporter {
         self.show(delivery);
     }
 
-    /// Shows what the handler answered after the sender had got its 503. The log has the answers that were sent, and not this one.
+    /// Shows what the handler answered after the sender had got its 503. The log has the answers
+    /// that were sent, and not this one.
     fn show_late(
         &self,
         mut delivery: LoggedDelivery,
@@ -265,7 +266,8 @@ async fn take(
 impl Shared {
     /// A delivery to another path is the first mistake that is made, so it is shown.
     fn stray(&self, request: &Request<Incoming>) -> Response<Bytes> {
-        // The sender of a request to another path is unknown, so its headers may hold credentials for other systems.
+        // The sender of a request to another path is unknown, so its headers may hold credentials
+        // for other systems.
         let is_ours = |name: &str| {
             name.starts_with("x-service-") || ["content-type", "user-agent"].contains(&name)
         };

@@ -20,7 +20,8 @@ use crate::printable::{claimed_subscription, short_reason, table_row};
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
 ///
-/// Of a refused delivery also the subscription that it claims to come from. Any client can send any id: it proves nothing.
+/// Of a refused delivery also the subscription that it claims to come from. Any client can send any
+/// id: it proves nothing.
 ///
 /// Several values of one option are alternatives; several options have to fit all.
 #[derive(clap::Args)]
@@ -33,8 +34,8 @@ pub(crate) struct ListArgs {
     /// Only events of this type: `row.created`, or `row.*` for all that begin so
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only deliveries with this outcome: handled, not_authentic, replayed; hung_up if there was no answer. Or all of a verdict of
-    /// `listen`: done, again, failed, refused
+    /// Only deliveries with this outcome: handled, not_authentic, replayed; hung_up if there was no
+    /// answer. Or all of a verdict of `listen`: done, again, failed, refused
     #[arg(long, value_name = "OUTCOME")]
     outcome: Vec<String>,
     /// Only deliveries that were answered with this status: `204`, or `5xx` for all of that class
@@ -43,10 +44,12 @@ pub(crate) struct ListArgs {
     /// Only deliveries of this event
     #[arg(long, value_name = "ID")]
     id: Vec<String>,
-    /// Only deliveries that arrived at this time or later: Unix seconds, ISO 8601, or an age (`2h`, `1d`)
+    /// Only deliveries that arrived at this time or later: Unix seconds, ISO 8601, or an age (`2h`,
+    /// `1d`)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<UnixSeconds>,
-    /// Only deliveries that arrived before this time: Unix seconds, ISO 8601, or an age (`2h`, `1d`)
+    /// Only deliveries that arrived before this time: Unix seconds, ISO 8601, or an age (`2h`,
+    /// `1d`)
     #[arg(long, value_name = "TIME", value_parser = since)]
     until: Option<UnixSeconds>,
     /// Only deliveries with this text in body, headers, target, outcome or reason, in any case
@@ -55,7 +58,8 @@ pub(crate) struct ListArgs {
     /// End after this number of deliveries
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Go on with the deliveries that are recorded from now on, until Ctrl-C. A rotated log is followed into its new file
+    /// Go on with the deliveries that are recorded from now on, until Ctrl-C. A rotated log is
+    /// followed into its new file
     #[arg(long, conflicts_with = "rotated")]
     follow: bool,
 }

@@ -27,18 +27,19 @@ pub(crate) struct ShowArgs {
     raw: bool,
 }
 
-/// Print a curl command that sends one delivery again, with the same body byte for byte and the recorded headers.
+/// Print a curl command that sends one delivery again, with the same body byte for byte and the
+/// recorded headers.
 ///
-/// For sh, bash and zsh. The signature is the recorded one: a receiver refuses it once it is older than 300 s. Signed again it is
-/// sent by `hookgate replay`.
+/// For sh, bash and zsh. The signature is the recorded one: a receiver refuses it once it is older
+/// than 300 s. Signed again it is sent by `hookgate replay`.
 #[derive(clap::Args)]
 pub(crate) struct CurlArgs {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
     which: One,
-    /// Where to [default: the recorded host and path, over http, or over https where a proxy said so; http://localhost:8080 where
-    /// no host was recorded]
+    /// Where to [default: the recorded host and path, over http, or over https where a proxy said
+    /// so; http://localhost:8080 where no host was recorded]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
 }

@@ -20,7 +20,8 @@ pub(super) struct Source {
     /// The log: a file, or `-` for standard input
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// Read the rotated files as well, the oldest first: LOG.2, LOG.1, LOG. Lines are numbered across all of them
+    /// Read the rotated files as well, the oldest first: LOG.2, LOG.1, LOG. Lines are numbered
+    /// across all of them
     #[arg(long)]
     rotated: bool,
     #[command(flatten)]
@@ -75,8 +76,8 @@ impl Source {
         self.log.display().to_string()
     }
 
-    /// Gives each delivery with its line number to `take`, until `take` has enough; warns of lines that are missing. Where the
-    /// log is followed, it has no end.
+    /// Gives each delivery with its line number to `take`, until `take` has enough; warns of lines
+    /// that are missing. Where the log is followed, it has no end.
     pub(super) fn each(
         &self,
         follow: bool,

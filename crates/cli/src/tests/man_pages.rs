@@ -4,7 +4,8 @@ use clap::CommandFactory as _;
 
 use crate::Cli;
 
-/// A man page. All have the version of the command, and no date: where that is empty, `man` takes the version for it.
+/// A man page. All have the version of the command, and no date: where that is empty, `man` takes
+/// the version for it.
 fn man_page(command: &clap::Command) -> clap_mangen::Man {
     let version = concat!("hookgate ", env!("CARGO_PKG_VERSION"));
     clap_mangen::Man::new(command.clone())

@@ -1,5 +1,5 @@
-//! Tests of the parts that all commands share: help, completions, secrets, standard output, exit codes. Each runs over real
-//! pipes.
+//! Tests of the parts that all commands share: help, completions, secrets, standard output, exit
+//! codes. Each runs over real pipes.
 
 mod codes;
 mod https;
@@ -38,8 +38,8 @@ pub(crate) fn hookgate(arguments: &[&str]) -> Command {
     command
 }
 
-/// The command with the words of this line, and the secret in its environment. Its output is piped. In a word, `~` stands for a
-/// blank and `\n` for a line break.
+/// The command with the words of this line, and the secret in its environment. Its output is piped.
+/// In a word, `~` stands for a blank and `\n` for a line break.
 pub(crate) fn typed(line: &str) -> Command {
     let words = line.split_whitespace();
     let words: Vec<_> = words
@@ -53,7 +53,8 @@ pub(crate) fn typed(line: &str) -> Command {
     command
 }
 
-/// The result of a command. What is expected of it is said by its methods, whose messages show all of it.
+/// The result of a command. What is expected of it is said by its methods, whose messages show all
+/// of it.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,

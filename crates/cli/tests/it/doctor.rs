@@ -35,7 +35,8 @@ fn check_of(ran: &Ran, name: &str) -> (String, String, String) {
     (verdict, says, advice)
 }
 
-/// A check, the options, its verdict, and a part of its sentence or advice. Measured in the docs of the store: 72 bytes an event.
+/// A check, the options, its verdict, and a part of its sentence or advice. Measured in the docs of
+/// the store: 72 bytes an event.
 const VERDICTS: &str = "
 retention |                                          | ok   | 96390 s
 retention | --retention 96390s                       | ok   | 96390 s

@@ -243,7 +243,8 @@ fn the_state_is_kept_in_a_file() {
         &format!("{{\"note\": \"{note}\"}}"),
     );
     assert_eq!(made.status, 200);
-    // A file that others read, and that links to a third, is not the one that secrets are written to.
+    // A file that others read, and that links to a third, is not the one that secrets are written
+    // to.
     let third = elsewhere.file("third", "untouched");
     std::os::unix::fs::symlink(&third, folder.path("state.json.new")).unwrap();
     // The file is new, so the workspace is the sample.

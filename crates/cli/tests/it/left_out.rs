@@ -1,4 +1,5 @@
-//! Tests of a build with the default features, which leaves commands out: `cargo test -p hookgate-cli left_out`.
+//! Tests of a build with the default features, which leaves commands out:
+//! `cargo test -p hookgate-cli left_out`.
 
 use crate::cli::Ran;
 

@@ -1,5 +1,5 @@
-//! The pictures of docs/command.md: the screen of a real terminal, drawn as SVG. `scripts/pictures` draws them again; the tests
-//! check that they still show the command's output.
+//! The pictures of docs/command.md: the screen of a real terminal, drawn as SVG. `scripts/pictures`
+//! draws them again; the tests check that they still show the command's output.
 
 mod svg;
 
@@ -36,8 +36,8 @@ fn check(name: &str, picture: &Picture) {
 
 const LOG: &str = "deliveries.jsonl";
 
-/// Made-up deliveries of every kind, recorded. The sixth was changed on the way: the body was sent in many lines and arrived in
-/// one.
+/// Made-up deliveries of every kind, recorded. The sixth was changed on the way: the body was sent
+/// in many lines and arrived in one.
 fn listening(folder: &Folder) -> (Terminal, String) {
     let arguments = [
         "listen",

@@ -6,7 +6,8 @@ const PAGE: &str = include_str!("../../../../docs/command.md");
 #[test]
 fn the_workbench_lists_every_command() {
     let help = crate::cli::Ran::of(&["--help"]).stdout;
-    // The groups of commands stand before the options. A longer description goes on in lines with more spaces before them.
+    // The groups of commands stand before the options. A longer description goes on in lines with
+    // more spaces before them.
     let commands = help.split("\nOptions:\n").next().unwrap().lines();
     let mut there: Vec<_> = commands
         .filter_map(|line| line.strip_prefix("  "))

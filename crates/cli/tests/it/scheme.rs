@@ -62,7 +62,8 @@ fn a_secret_that_does_not_fit_the_scheme_and_an_unknown_scheme_are_named() {
     }
 }
 
-/// A log of three deliveries, each signed by the command: with its secret, with another one, and with its secret again.
+/// A log of three deliveries, each signed by the command: with its secret, with another one, and
+/// with its secret again.
 fn log_of(folder: &Folder, scheme: &str, secret: &str, other: &str) -> String {
     let lines = [("evt_1", secret), ("evt_2", other), ("evt_3", secret)].map(|(id, secret)| {
         let text = BODY.replace("evt_1", id);

@@ -14,7 +14,8 @@ use crate::send::receiver;
 /// The heads of the requests of each event.
 type Seen = BTreeMap<String, Vec<String>>;
 
-/// A server that answers each request of an event by a script: from the number of the request, counted from 1.
+/// A server that answers each request of an event by a script: from the number of the request,
+/// counted from 1.
 struct Answering {
     address: SocketAddr,
     seen: Arc<Mutex<Seen>>,

@@ -1,4 +1,5 @@
-//! A terminal for the tests: a real pty with the command in it, and the screen that a user would see.
+//! A terminal for the tests: a real pty with the command in it, and the screen that a user would
+//! see.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -44,8 +45,8 @@ impl vt100::Callbacks for Heard {
 }
 
 impl Terminal {
-    /// Starts `hookgate` with these arguments in a terminal of this size. The environment has nothing but the given variables,
-    /// and the path to programs.
+    /// Starts `hookgate` with these arguments in a terminal of this size. The environment has
+    /// nothing but the given variables, and the path to programs.
     pub(crate) fn start(
         arguments: &[&str],
         variables: &[(&str, &str)],
@@ -171,7 +172,8 @@ impl Terminal {
         status
     }
 
-    /// No trace of the interactive screen is left: neither its picture, nor its keyboard mode, nor its hidden cursor.
+    /// No trace of the interactive screen is left: neither its picture, nor its keyboard mode, nor
+    /// its hidden cursor.
     pub(crate) fn assert_whole(&self) {
         let screen = self.screen();
         assert!(!screen.alternate_screen(), "still on the other screen");

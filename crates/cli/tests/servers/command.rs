@@ -1,4 +1,5 @@
-//! `hookgate inbox` as a process of its own, on SQLite and on PostgreSQL, while workers work the inbox off here.
+//! `hookgate inbox` as a process of its own, on SQLite and on PostgreSQL, while workers work the
+//! inbox off here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -179,8 +180,8 @@ pub(crate) async fn accept(inbox: &Inbox, id: &str) {
     assert_eq!(accepted.unwrap(), Accepted::New, "{id}");
 }
 
-/// Fills the inbox, has workers handle the entries, and uses the command as an operator does, step by step; new events arrive and
-/// are handled all the while.
+/// Fills the inbox, has workers handle the entries, and uses the command as an operator does, step
+/// by step; new events arrive and are handled all the while.
 async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
     let here = Arc::new(HandlerState::default());
     let released = Arc::new(Semaphore::new(0));
@@ -287,7 +288,8 @@ async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
     assert_eq!(code, Some(3));
     has(&said, &["there is no entry"]);
 
-    // The handler works again. The entries that failed are made due now; their own wait has an hour to go.
+    // The handler works again. The entries that failed are made due now; their own wait has an hour
+    // to go.
     here.mended.store(true, Ordering::SeqCst);
     place.changes("retry --state dead", 3, 0);
     place.changes("retry --event-id evt_late_1", 1, 0);

@@ -39,7 +39,8 @@ pub struct ClientBuilder {
 }
 
 impl Client {
-    /// Makes a client of the service at this address, the specification's `{base_url}`, such as `https://service.example/api/v1`.
+    /// Makes a client of the service at this address, the specification's `{base_url}`, such as
+    /// `https://service.example/api/v1`.
     ///
     /// # Errors
     /// As [`ClientBuilder::build`].
@@ -71,14 +72,15 @@ impl ClientBuilder {
         self
     }
 
-    /// Remembers the names of a data model's properties for this time, in place of 5 minutes. For an unknown name they are read again at
-    /// once.
+    /// Remembers the names of a data model's properties for this time, in place of 5 minutes. For
+    /// an unknown name they are read again at once.
     pub fn model_ttl(mut self, time: Duration) -> Self {
         self.model_ttl = time;
         self
     }
 
-    /// Closes connections that were idle for this time, in place of 15 s. It must be below the server's own limit.
+    /// Closes connections that were idle for this time, in place of 15 s. It must be below the
+    /// server's own limit.
     #[cfg(feature = "hyper")]
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle = time;
@@ -94,14 +96,16 @@ impl ClientBuilder {
     /// Permits plain http to other machines.
     ///
     /// # Security
-    /// Each machine on the way can read the key and all rows. Use it only on a network that no other party can listen to.
+    /// Each machine on the way can read the key and all rows. Use it only on a network that no
+    /// other party can listen to.
     pub fn allow_plain_http(mut self) -> Self {
         self.plain_http = true;
         self
     }
 
-    /// Sends requests through this service, in place of hyper's client. It must not repeat requests, and must not send the header
-    /// `Authorization` to another host when it follows a redirect.
+    /// Sends requests through this service, in place of hyper's client. It must not repeat
+    /// requests, and must not send the header `Authorization` to another host when it follows a
+    /// redirect.
     pub fn with_service<S, B>(mut self, service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -118,8 +122,9 @@ impl ClientBuilder {
     /// Makes the client. Nothing is sent yet.
     ///
     /// # Errors
-    /// The address is not http or https, has a user name, a query, a fragment or a port that no machine has, or is plain http on
-    /// another machine; the system's certificates can't be read; or there is no transport.
+    /// The address is not http or https, has a user name, a query, a fragment or a port that no
+    /// machine has, or is plain http on another machine; the system's certificates can't be read;
+    /// or there is no transport.
     pub fn build(self) -> Result<Client, Error> {
         let uri = address(&self.base)?;
         let is_secure = uri.scheme_str() == Some("https");

@@ -32,13 +32,15 @@ impl DataModels {
         self
     }
 
-    /// Lists them with their row counts, in [`DataModel::extra`]: the specification does not show the field's name.
+    /// Lists them with their row counts, in [`DataModel::extra`]: the specification does not show
+    /// the field's name.
     pub fn row_counts(mut self) -> Self {
         self.row_counts = true;
         self
     }
 
-    /// Lists them. The list has no pages: if the service has more than it sends by default, a second request asks for all.
+    /// Lists them. The list has no pages: if the service has more than it sends by default, a
+    /// second request asks for all.
     ///
     /// # Errors
     /// See [`ErrorKind`]; `Answer` if the service does not send all of them.

@@ -10,7 +10,8 @@ use crate::reconcile::{RowHash, row_state};
 const KEPT: i64 = micros_of_seconds(27 * 60 * 60);
 /// The most characters of a writer's name.
 const NAME: usize = 64;
-/// How far the clocks of this machine and of the service may differ: the receiver accepts signatures of this age.
+/// How far the clocks of this machine and of the service may differ: the receiver accepts
+/// signatures of this age.
 const CLOCKS: i64 = micros_of_seconds(300);
 /// How far the `createdAt` of an update's event may be from the `updatedAt` of its answer.
 const EVENT: i64 = micros_of_seconds(60);
@@ -19,7 +20,8 @@ const fn micros_of_seconds(seconds: i64) -> i64 {
     seconds * 1_000_000
 }
 
-/// A digest of the kind of change, the data model and the row: where the entries that may be an event's cause are found.
+/// A digest of the kind of change, the data model and the row: where the entries that may be an
+/// event's cause are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place(pub(super) [u8; 16]);
 
@@ -106,10 +108,12 @@ impl Entry {
         self
     }
 
-    /// The row was created or deleted. It happens once in a row's life, so the time does not matter.
+    /// The row was created or deleted. It happens once in a row's life, so the time does not
+    /// matter.
     pub(crate) fn made(mut self, place: Place) -> Self {
         if self.place != place {
-            // The event was taken before the row's id was known. It may be the event of another row with equal values.
+            // The event was taken before the row's id was known. It may be the event of another row
+            // with equal values.
             self.taken = None;
             self.place = place;
         }
@@ -118,8 +122,8 @@ impl Entry {
         self
     }
 
-    /// The row was updated. Where it had these values before, `updatedAt` may be old, and a later change to these values is not
-    /// taken for this write.
+    /// The row was updated. Where it had these values before, `updatedAt` may be old, and a later
+    /// change to these values is not taken for this write.
     pub(crate) fn updated(
         mut self,
         mut answered: RowHash,
@@ -150,7 +154,8 @@ impl Entry {
         self.written_at < oldest(now)
     }
 
-    /// Whether its event may have been made at this time. `None`: the event has no date that can be read.
+    /// Whether its event may have been made at this time. `None`: the event has no date that can be
+    /// read.
     pub(super) fn may_be_at(&self, at: Option<i64>) -> bool {
         match at {
             Some(at) => self.since <= at && at <= self.until,
@@ -190,11 +195,12 @@ pub(super) fn name(name: &str) -> String {
 
 /// A store of entries. Every store passes the tests in `tests/it/ledger/contract.rs`.
 ///
-/// 1. **A change is one indivisible step** that succeeds only on the revision that was read: [`swap`](Self::swap).
+/// 1. **A change is one indivisible step** that succeeds only on the revision that was read:
+///    [`swap`](Self::swap).
 /// 2. Numbers rise, and none is used twice.
 pub(super) trait Store: Send + Sync + 'static {
-    /// Adds one copy of the entry for each hash in `written`, with revision 1, and removes the entries outside the bounds. Returns the
-    /// numbers of the new entries.
+    /// Adds one copy of the entry for each hash in `written`, with revision 1, and removes the
+    /// entries outside the bounds. Returns the numbers of the new entries.
     fn add<'a>(
         &'a self,
         entry: &'a Entry,
@@ -205,8 +211,9 @@ pub(super) trait Store: Send + Sync + 'static {
     /// Returns the entries at these places, three at most, in the order of their numbers.
     fn find<'a>(&'a self, places: &'a [Place]) -> StoreFuture<'a, Vec<Kept>>;
 
-    /// If the present revision is `revision`, writes `entry` with the next revision, or removes the stored entry where `entry` is `None`.
-    /// Returns whether it did so. The writer, the time and the written values of an entry never change.
+    /// If the present revision is `revision`, writes `entry` with the next revision, or removes the
+    /// stored entry where `entry` is `None`. Returns whether it did so. The writer, the time and
+    /// the written values of an entry never change.
     fn swap(&self, number: i64, revision: i64, entry: Option<Entry>) -> StoreFuture<'_, bool>;
 
     #[cfg(feature = "postgres")]

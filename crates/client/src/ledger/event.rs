@@ -58,7 +58,8 @@ impl Seen {
         })
     }
 
-    /// Whether the event may carry the values of an answer that has not come: an update has no property that was not written.
+    /// Whether the event may carry the values of an answer that has not come: an update has no
+    /// property that was not written.
     pub(super) fn may_carry(&self, entry: &Entry) -> bool {
         match &self.values {
             Values::Updated(changes) => {
@@ -69,8 +70,8 @@ impl Seen {
         }
     }
 
-    /// Whether the event carries the values that were written or answered. A new row has all of them; an update has no other, and those
-    /// that the row had before are not changes.
+    /// Whether the event carries the values that were written or answered. A new row has all of
+    /// them; an update has no other, and those that the row had before are not changes.
     pub(super) fn carries(&self, entry: &Entry) -> bool {
         let fits = |name, value| {
             let answered = entry.answered.as_ref();

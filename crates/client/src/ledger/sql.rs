@@ -39,7 +39,8 @@ pub(super) const POSTGRES_SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_le
 );
 CREATE INDEX IF NOT EXISTS hookgate_ledger_by_place ON hookgate_ledger (place)";
 
-/// Makes room for `$1` fewer entries than are kept, and removes the first ones that were written before `$2`.
+/// Makes room for `$1` fewer entries than are kept, and removes the first ones that were written
+/// before `$2`.
 const FORGET: &str = "DELETE FROM hookgate_ledger WHERE number <= (SELECT max(number) FROM hookgate_ledger) - $1
   OR number < COALESCE((SELECT number FROM hookgate_ledger WHERE written_at >= $2 ORDER BY number LIMIT 1), 9223372036854775807)";
 const ADD: &str = "INSERT INTO hookgate_ledger (place, writer, written_at, open_until, event_since, event_until, revision, written) VALUES ";
@@ -61,7 +62,8 @@ impl<E: Engine> Store for Sql<E> {
             let most = usize::try_from(bounds.capacity).unwrap_or(usize::MAX);
             let (beyond, written) = written.split_at(written.len().saturating_sub(most));
             let others = i64::try_from(most - written.len()).unwrap_or(i64::MAX);
-            // Before the new entries, so that none is left where this fails and the write is not sent.
+            // Before the new entries, so that none is left where this fails and the write is not
+            // sent.
             let values = vec![others.into(), bounds.oldest.into()];
             self.0.run(FORGET.to_owned(), values).await?;
             let mut numbers = Vec::with_capacity(written.len());

@@ -15,7 +15,8 @@ use tokio::time::sleep;
 const LEASE: Duration = Duration::from_secs(60);
 /// A running claim is renewed so often.
 const RENEWAL: Duration = Duration::from_secs(20);
-/// How long a finding that was handled is remembered: longer than the last retry of the event that it stands for.
+/// How long a finding that was handled is remembered: longer than the last retry of the event that
+/// it stands for.
 pub(super) const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 
 pub(super) struct Claims {

@@ -60,7 +60,8 @@ impl Columns {
         self.ambiguous.iter().cloned().collect()
     }
 
-    /// A row's values by name. A property that the model does not have any more is left out, and one whose name another has.
+    /// A row's values by name. A property that the model does not have any more is left out, and
+    /// one whose name another has.
     pub(super) fn by_name(&self, data: &Fields) -> Properties {
         let named = data
             .iter()

@@ -12,8 +12,8 @@ use super::hash::RowHash;
 use super::mirror::{Mirror, Mirrored};
 use super::row_state::{Life, RowState};
 
-/// Checks a mirror against the contract of [`Mirror`]. It must have no state of the data models `dm_contract` and
-/// `dm_contract_2`, and has some afterwards.
+/// Checks a mirror against the contract of [`Mirror`]. It must have no state of the data models
+/// `dm_contract` and `dm_contract_2`, and has some afterwards.
 ///
 /// # Errors
 /// A call of the mirror failed.

@@ -33,8 +33,9 @@ const PASSES: u32 = 3;
 
 /// Compares a data model's rows with the mirror, pass by pass, and gives the findings to a handler.
 ///
-/// Keep it between passes: a creation or update is found in the second pass that sees it, a deletion in the third. A handled finding is
-/// written to the mirror. If the handler fails, the next pass finds the row again.
+/// Keep it between passes: a creation or update is found in the second pass that sees it, a
+/// deletion in the third. A handled finding is written to the mirror. If the handler fails, the
+/// next pass finds the row again.
 pub struct Reconcile<S, M> {
     source: S,
     mirror: M,
@@ -69,9 +70,10 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         }
     }
 
-    /// Claims each finding before it is handled: replicas with the same store and scope handle it once. The scope is, for example,
-    /// the program's name. Without this call several replicas may handle one finding. A claim lasts 60 s, and is renewed
-    /// while the handler runs; this needs a tokio runtime with time.
+    /// Claims each finding before it is handled: replicas with the same store and scope handle it
+    /// once. The scope is, for example, the program's name. Without this call several replicas may
+    /// handle one finding. A claim lasts 60 s, and is renewed while the handler runs; this needs a
+    /// tokio runtime with time.
     ///
     /// The claims do not collide with those of events: the same store can be used for both.
     #[must_use]
@@ -87,22 +89,24 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self
     }
 
-    /// Begins the first pass at this offset, at which an earlier process was stopped. That pass counts for no deletion.
+    /// Begins the first pass at this offset, at which an earlier process was stopped. That pass
+    /// counts for no deletion.
     #[must_use]
     pub fn resume_at(mut self, offset: u64) -> Self {
         self.planner = self.planner.resuming(offset);
         self
     }
 
-    /// Returns a handle that requests passes, for example in the hook `on_ordered` of hookgate's order guard.
+    /// Returns a handle that requests passes, for example in the hook `on_ordered` of hookgate's
+    /// order guard.
     #[must_use]
     pub fn requests(&self) -> PassRequests {
         self.requests.clone()
     }
 
-    /// Waits until a [requested](PassRequests::ask) pass is due. Each pass that begins counts as one of the requested passes, even if
-    /// it fails. Wait between passes yourself, so that the first retries of an event, 1 and 6 minutes after it, come before its
-    /// repair.
+    /// Waits until a [requested](PassRequests::ask) pass is due. Each pass that begins counts as
+    /// one of the requested passes, even if it fails. Wait between passes yourself, so that the
+    /// first retries of an event, 1 and 6 minutes after it, come before its repair.
     ///
     /// ```no_run
     /// # use hookgate_client::reconcile::{Mirror, Reconcile, RowSource};
@@ -121,7 +125,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self.requests.asked().await;
     }
 
-    /// Makes one pass. If its future is dropped, as by a timeout, the pass counts as stopped: see [`pass_until`](Self::pass_until).
+    /// Makes one pass. If its future is dropped, as by a timeout, the pass counts as stopped: see
+    /// [`pass_until`](Self::pass_until).
     ///
     /// # Errors
     /// See [`ReconcileError`].
@@ -136,8 +141,9 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self.pass_until(pending(), handle).await
     }
 
-    /// Makes one pass, or continues a stopped pass, until `stop` is ready. Then it makes no more requests, and ends after the
-    /// present finding. A later pass finds the remaining rows. A stopped pass counts for no deletion.
+    /// Makes one pass, or continues a stopped pass, until `stop` is ready. Then it makes no more
+    /// requests, and ends after the present finding. A later pass finds the remaining rows. A
+    /// stopped pass counts for no deletion.
     ///
     /// Each finding is passed to `handle`, also [unresolved](Reconciled::Unresolved) findings.
     ///
@@ -300,8 +306,8 @@ struct Requested {
 }
 
 impl PassRequests {
-    /// Requests three passes, because a deletion is found in the third. Requests before the next pass count as one. It does not
-    /// wait, so it can be called in a hook.
+    /// Requests three passes, because a deletion is found in the third. Requests before the next
+    /// pass count as one. It does not wait, so it can be called in a hook.
     pub fn ask(&self) {
         self.0.passes.store(PASSES, Ordering::SeqCst);
         self.0.changed.notify_one();

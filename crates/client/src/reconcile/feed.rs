@@ -18,34 +18,40 @@ use super::row_state::{Life, RowState, micros, set, written};
 pub enum Fed {
     /// The mirror has a new state of the row.
     Written,
-    /// The mirror already had this state or a newer one: the event is a late retry, or its row was repaired before.
+    /// The mirror already had this state or a newer one: the event is a late retry, or its row was
+    /// repaired before.
     Known,
     /// The event is not about a row.
     NoRow,
 }
 
-/// Writes a handled event to the mirror. Call it after the event was handled, for each event of the reconciled data models,
-/// in any order. A second call changes nothing.
+/// Writes a handled event to the mirror. Call it after the event was handled, for each event of the
+/// reconciled data models, in any order. A second call changes nothing.
 ///
-/// If your handler writes a table, use [`begin`] and [`Begun::finish`] in place of it: they also find the rows that a crash, or an
-/// event at the same time, has left wrong there.
+/// If your handler writes a table, use [`begin`] and [`Begun::finish`] in place of it: they also
+/// find the rows that a crash, or an event at the same time, has left wrong there.
 ///
-/// The event must have all signed properties, so it is an [`Event<Properties>`](hookgate::Properties). If your handler uses its own row
-/// type, read the delivery a second time with `delivery.event::<Properties>()`.
+/// The event must have all signed properties, so it is an
+/// [`Event<Properties>`](hookgate::Properties). If your handler uses its own row type, read the
+/// delivery a second time with `delivery.event::<Properties>()`.
 ///
 /// # Errors
-/// The mirror could not be read or written. The event stays handled, and a pass finds its row as updated.
+/// The mirror could not be read or written. The event stays handled, and a pass finds its row as
+/// updated.
 pub async fn feed(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<Fed, StoreError> {
     write(mirror, event, None).await
 }
 
-/// Returns whether a pass has read the row with the event's change, and your handler was given it. This recognises a retry that
-/// comes after its row was repaired. Answer such an event `hookgate::layer::AlreadyHandled`.
+/// Returns whether a pass has read the row with the event's change, and your handler was given it.
+/// This recognises a retry that comes after its row was repaired. Answer such an event
+/// `hookgate::layer::AlreadyHandled`.
 ///
-/// It does not recognise an event whose change was undone before a pass read the row, unless the row was changed again since.
+/// It does not recognise an event whose change was undone before a pass read the row, unless the
+/// row was changed again since.
 ///
 /// # Errors
-/// The mirror could not be read. Answer 503, as `?` does in a handler: without the mirror, an old event may overwrite a repair.
+/// The mirror could not be read. Answer 503, as `?` does in a handler: without the mirror, an old
+/// event may overwrite a repair.
 pub async fn is_known(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<bool, StoreError> {
     let Some((model, row)) = place(event) else {
         return Ok(false);
@@ -54,7 +60,8 @@ pub async fn is_known(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<
     Ok(known.is_some_and(|known| knows(&known.state, event)))
 }
 
-/// An event that [`begin`] has noted in the mirror. If it is dropped, the next pass gives its row to the handler.
+/// An event that [`begin`] has noted in the mirror. If it is dropped, the next pass gives its row
+/// to the handler.
 #[must_use = "an event that is not finished leaves its row in doubt"]
 pub struct Begun<'a, M: ?Sized> {
     mirror: &'a M,
@@ -71,15 +78,17 @@ struct Noted {
     is_certain: bool,
 }
 
-/// Notes in the mirror that this event is being handled. Call it before the handler changes your table, with the order that the
-/// [`OrderGuard`](hookgate_order) told, and [`Begun::finish`] afterwards.
+/// Notes in the mirror that this event is being handled. Call it before the handler changes your
+/// table, with the order that the [`OrderGuard`](hookgate_order) told, and [`Begun::finish`]
+/// afterwards.
 ///
 /// `None` if the event [is known](is_known): answer `hookgate::layer::AlreadyHandled`.
 ///
-/// From here on the row [is doubtful](RowState::is_doubtful), and the next pass gives it to its handler, unless `finish` ends the
-/// doubt. A row stays in doubt if the process is killed or the handler fails; if another event or a finding of the row is handled at the
-/// same time, also in another process; or if the order is not [`Newest`](Order::Newest) and the mirror does not have the event's
-/// values.
+/// From here on the row [is doubtful](RowState::is_doubtful), and the next pass gives it to its
+/// handler, unless `finish` ends the doubt. A row stays in doubt if the process is killed or the
+/// handler fails; if another event or a finding of the row is handled at the same time, also in
+/// another process; or if the order is not [`Newest`](Order::Newest) and the mirror does not have
+/// the event's values.
 ///
 /// # Errors
 /// The mirror could not be read or written. Answer 503, as `?` does in a handler.
@@ -104,7 +113,8 @@ pub async fn begin<'a, M: Mirror + ?Sized>(
         if known.as_ref().is_some_and(|known| knows(known, event)) {
             return Ok(None);
         }
-        // The guard does not know an event whose process was killed before its record, and no repair.
+        // The guard does not know an event whose process was killed before its record, and no
+        // repair.
         let order = match order {
             Order::Newest if !known.as_ref().is_none_or(|known| is_newer(known, event)) => {
                 Order::Unknown
@@ -129,17 +139,19 @@ pub async fn begin<'a, M: Mirror + ?Sized>(
 }
 
 impl<M: Mirror + ?Sized> Begun<'_, M> {
-    /// The order to handle the event by: that of the guard, or [`Unknown`](Order::Unknown) if the guard took the event for the
-    /// newest and the mirror has a newer one.
+    /// The order to handle the event by: that of the guard, or [`Unknown`](Order::Unknown) if the
+    /// guard took the event for the newest and the mirror has a newer one.
     #[must_use]
     pub fn order(&self) -> Order {
         self.order
     }
 
-    /// Writes the event to the mirror, as [`feed`] does, and ends the doubt. Call it once your table is written.
+    /// Writes the event to the mirror, as [`feed`] does, and ends the doubt. Call it once your
+    /// table is written.
     ///
     /// # Errors
-    /// The mirror could not be read or written. The event is handled, and the next pass gives its row to the handler.
+    /// The mirror could not be read or written. The event is handled, and the next pass gives its
+    /// row to the handler.
     pub async fn finish(self) -> Result<Fed, StoreError> {
         write(self.mirror, self.event, self.noted).await
     }
@@ -194,8 +206,9 @@ async fn write(
     Err(StoreError::new(StoreErrorKind::Conflict))
 }
 
-/// An event has the change that a pass has read, or it is a change of what the pass has found. A row's `updatedAt` may be a little
-/// earlier than the event of its change, so a row as it was read also shows it by its values.
+/// An event has the change that a pass has read, or it is a change of what the pass has found. A
+/// row's `updatedAt` may be a little earlier than the event of its change, so a row as it was read
+/// also shows it by its values.
 fn knows(state: &RowState, event: &Event) -> bool {
     let is_contained = is_contained(state, micros_of(event));
     let is_read = is_contained || state.is_as_read() && !state.is_doubtful();
@@ -210,7 +223,8 @@ fn knows(state: &RowState, event: &Event) -> bool {
     }
 }
 
-/// Whether the event is later than all that the state has, and changes the mirror as its handler changes a table.
+/// Whether the event is later than all that the state has, and changes the mirror as its handler
+/// changes a table.
 fn is_newer(state: &RowState, event: &Event) -> bool {
     let is_restored = state.life == Life::Deleted && matches!(event.data, EventData::RowUpdated(_));
     micros_of(event) > state.updated_at && !is_restored
@@ -276,8 +290,8 @@ fn after(known: Option<&RowState>, event: &Event, keep: bool) -> Option<RowState
     }
 }
 
-/// An update that is newer than the state is taken over. Of another one, the times do not say whether it is contained: a property
-/// is taken over if it is as the update found it.
+/// An update that is newer than the state is taken over. Of another one, the times do not say
+/// whether it is contained: a property is taken over if it is as the update found it.
 fn updated(known: &RowState, at: Option<i64>, changes: &Changes, keep: bool) -> Option<RowState> {
     if known.life == Life::Deleted || is_contained(known, at) {
         return None;

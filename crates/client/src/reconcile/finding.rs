@@ -12,10 +12,12 @@ use serde::de::DeserializeOwned;
 use super::mirror::{Mirror, Mirrored, one};
 use super::row_state::{Life, RowState};
 
-/// A row that changed without a handled event. `R` is the type of its properties, by default [`Properties`].
+/// A row that changed without a handled event. `R` is the type of its properties, by default
+/// [`Properties`].
 ///
-/// It is not an [`Event`](hookgate::Event), because it was not signed. It has the values of the row at the time of reading, which may
-/// be the result of several changes. Write a handler that brings your data to the row's state.
+/// It is not an [`Event`](hookgate::Event), because it was not signed. It has the values of the row
+/// at the time of reading, which may be the result of several changes. Write a handler that brings
+/// your data to the row's state.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Reconciled<R = Properties> {
@@ -23,7 +25,8 @@ pub enum Reconciled<R = Properties> {
     Created(Found<R>),
     /// The row has other values than the handled events left.
     Updated(Found<R>),
-    /// The row was absent in three complete passes, and no event for it was handled since the first of them began.
+    /// The row was absent in three complete passes, and no event for it was handled since the first
+    /// of them began.
     Deleted(Gone<R>),
     /// The row differs, and the reason is not proven: check it yourself.
     Unresolved(Unresolved),
@@ -43,7 +46,8 @@ pub struct Found<R = Properties> {
     pub updated_at: String,
     /// Its properties, by name.
     pub properties: R,
-    /// Its properties as the handled events left them, if the mirror keeps values. `None` for a created row.
+    /// Its properties as the handled events left them, if the mirror keeps values. `None` for a
+    /// created row.
     pub before: Option<R>,
 }
 
@@ -85,12 +89,14 @@ pub struct Unresolved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnresolvedReason {
-    /// More rows differ than the guard allows. The service may write the values of events and of rows differently, or a property
-    /// was renamed. After an outage, that many rows may really have changed.
+    /// More rows differ than the guard allows. The service may write the values of events and of
+    /// rows differently, or a property was renamed. After an outage, that many rows may really have
+    /// changed.
     ManyUpdates,
     /// More rows are absent than the guard allows.
     ManyDeletions,
-    /// The row is absent. But rows move in the list, and changes without an event were found: it may have moved.
+    /// The row is absent. But rows move in the list, and changes without an event were found: it
+    /// may have moved.
     MovingList,
     /// The row was read twice with an `updatedAt` that is older than its last handled event.
     StaleRead,
@@ -229,8 +235,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Writes the row's new state to the mirror. Call it after the finding was handled. If an event for the row was handled
-    /// meanwhile, nothing is written, and the next pass compares again.
+    /// Writes the row's new state to the mirror. Call it after the finding was handled. If an event
+    /// for the row was handled meanwhile, nothing is written, and the next pass compares again.
     ///
     /// # Errors
     /// The mirror could not be written: the next pass finds the row again, under the same id.
@@ -238,8 +244,8 @@ impl Finding {
         self.write(mirror).await.map(drop)
     }
 
-    /// Puts the row in doubt until the finding is written: its handler may not end. Returns whether the mirror's row is the one that it
-    /// was found on.
+    /// Puts the row in doubt until the finding is written: its handler may not end. Returns whether
+    /// the mirror's row is the one that it was found on.
     pub(super) async fn mark(
         &mut self,
         mirror: &(impl Mirror + ?Sized),
@@ -271,7 +277,8 @@ impl Finding {
     }
 }
 
-/// The part of a finding's version for a row in doubt: its state may have been found before, and is handled once more.
+/// The part of a finding's version for a row in doubt: its state may have been found before, and is
+/// handled once more.
 pub(super) fn doubt(known: Option<&Mirrored>) -> String {
     match known.and_then(|known| known.state.hash.doubt()) {
         Some(number @ 1..) => format!(" {number}"),

@@ -11,17 +11,19 @@ pub(crate) type ValueHash = [u8; 16];
 
 const PAIR_BYTES: usize = size_of::<NameHash>() + size_of::<ValueHash>();
 const EMPTY: ValueHash = [0; 16];
-/// The name under which the hash itself records that its row is in doubt. So no mirror, the user's own included, needs a column for it.
+/// The name under which the hash itself records that its row is in doubt. So no mirror, the user's
+/// own included, needs a column for it.
 const DOUBT: NameHash = [0xff; 8];
 
 /// The hash of a row: 24 bytes of SHA-256 for each property that is not empty.
 ///
-/// Each property has its own part, so an event with some properties changes only their parts. Values are compared by meaning, not
-/// by their text: `1.50` equals `1.5`, the order of an object's fields does not count, and `null` equals an absent property. Texts,
-/// dates included, must be equal, and the order of an array counts.
+/// Each property has its own part, so an event with some properties changes only their parts.
+/// Values are compared by meaning, not by their text: `1.50` equals `1.5`, the order of an object's
+/// fields does not count, and `null` equals an absent property. Texts, dates included, must be
+/// equal, and the order of an array counts.
 ///
-/// The hash of a row that is [in doubt](super::RowState::is_doubtful) has 24 more bytes, and differs from every hash that
-/// [`of`](Self::of) returns.
+/// The hash of a row that is [in doubt](super::RowState::is_doubtful) has 24 more bytes, and
+/// differs from every hash that [`of`](Self::of) returns.
 ///
 /// ```
 /// use hookgate_client::reconcile::RowHash;
@@ -58,7 +60,8 @@ impl RowHash {
         bytes
     }
 
-    /// Returns the hash from bytes that a mirror has kept. `None` if they are not the bytes of a hash.
+    /// Returns the hash from bytes that a mirror has kept. `None` if they are not the bytes of a
+    /// hash.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut pairs = Vec::with_capacity(bytes.len() / PAIR_BYTES);
@@ -120,7 +123,8 @@ impl RowHash {
         }
     }
 
-    /// Removes the properties that are known to be empty. Use it where all properties of the row are known: an absent one is then empty.
+    /// Removes the properties that are known to be empty. Use it where all properties of the row
+    /// are known: an absent one is then empty.
     pub(super) fn without_empty(mut self) -> Self {
         self.0.retain(|pair| pair.1 != EMPTY);
         self

@@ -22,9 +22,11 @@ struct Kept {
     written_at: Monotonic,
 }
 
-/// A mirror in memory, lost at a restart: for tests, and for a program that fills it again at each start.
+/// A mirror in memory, lost at a restart: for tests, and for a program that fills it again at each
+/// start.
 ///
-/// A row takes its id, 24 bytes for each property, about 150 bytes more, and its values if they are kept.
+/// A row takes its id, 24 bytes for each property, about 150 bytes more, and its values if they are
+/// kept.
 pub struct MemoryMirror {
     models: Mutex<BTreeMap<DataModelId, Rows>>,
     keeps_values: bool,

@@ -1,4 +1,5 @@
-//! The planner: which request comes next, and which rows differ. It waits for nothing and reads no clock.
+//! The planner: which request comes next, and which rows differ. It waits for nothing and reads no
+//! clock.
 
 mod absence;
 mod compare;
@@ -25,11 +26,12 @@ const CHUNK: usize = 500;
 
 /// Plans the passes over one data model.
 ///
-/// In the first pass that sees a difference, the event of the change may be on its way. If the mirror still has the same state in the
-/// second pass, the row is a finding. An absent row is a finding in the third pass.
+/// In the first pass that sees a difference, the event of the change may be on its way. If the
+/// mirror still has the same state in the second pass, the row is a finding. An absent row is a
+/// finding in the third pass.
 ///
-/// The planner makes no request itself: [`step`](Self::step) says which request the caller makes next. [`Reconcile`](super::Reconcile)
-/// makes them with a client and a mirror.
+/// The planner makes no request itself: [`step`](Self::step) says which request the caller makes
+/// next. [`Reconcile`](super::Reconcile) makes them with a client and a mirror.
 pub struct Planner {
     model: DataModelId,
     settings: Settings,
@@ -41,7 +43,8 @@ pub struct Planner {
     /// Updated rows that differed in this pass, and whether they were too many in the last one.
     updates: u64,
     had_too_many_updates: bool,
-    /// The last pass that found a lost creation or update, and the last one in which the list was not in the order of creation.
+    /// The last pass that found a lost creation or update, and the last one in which the list was
+    /// not in the order of creation.
     last_loss: u64,
     last_move: u64,
     state: State,
@@ -115,7 +118,8 @@ impl Planner {
         .starting_at(0)
     }
 
-    /// Plans a first pass that begins at this offset, at which an earlier process was stopped. That pass counts for no deletion.
+    /// Plans a first pass that begins at this offset, at which an earlier process was stopped. That
+    /// pass counts for no deletion.
     #[must_use]
     pub fn resuming(mut self, offset: u64) -> Self {
         self = self.starting_at(offset);
@@ -139,8 +143,8 @@ impl Planner {
         }
     }
 
-    /// Marks the present pass as stopped: it counts for no deletion. Returns the offset at which it continues. If its list was read
-    /// to the end, this is 0, because the next pass begins there.
+    /// Marks the present pass as stopped: it counts for no deletion. Returns the offset at which it
+    /// continues. If its list was read to the end, this is 0, because the next pass begins there.
     pub fn interrupt(&mut self) -> u64 {
         if matches!(self.state, State::Absent(_) | State::Done) {
             self.begin(0);
@@ -257,7 +261,8 @@ impl Planner {
         };
     }
 
-    /// Takes a page of rows, with the mirror's states of these rows, read **after** the page. Returns the findings of the page.
+    /// Takes a page of rows, with the mirror's states of these rows, read **after** the page.
+    /// Returns the findings of the page.
     pub fn page(&mut self, page: &PassPage, known: &HashMap<RowId, Mirrored>) -> Vec<Finding> {
         let mut findings = Vec::new();
         self.pass.total = page.total;
@@ -325,7 +330,8 @@ impl Planner {
         }
     }
 
-    /// Whether the mirror has less than one of a hundred of so many rows, and they are more than the guard's.
+    /// Whether the mirror has less than one of a hundred of so many rows, and they are more than
+    /// the guard's.
     pub(super) fn is_unfilled(&self, rows: u64) -> bool {
         let is_too_few = self.states.saturating_mul(100) < rows;
         is_too_few && rows > self.settings.guard_rows && !self.settings.is_filling

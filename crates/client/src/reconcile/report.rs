@@ -22,7 +22,8 @@ pub struct Report {
     pub failed: u64,
     /// The last handler's error.
     pub last_error: Option<String>,
-    /// The offset at which the pass was stopped, for [`Reconcile::resume_at`](super::Reconcile::resume_at). `None` if it was not stopped.
+    /// The offset at which the pass was stopped, for
+    /// [`Reconcile::resume_at`](super::Reconcile::resume_at). `None` if it was not stopped.
     pub stopped_at: Option<u64>,
 }
 
@@ -32,14 +33,15 @@ pub struct Report {
 pub enum ReconcileError<E> {
     /// The service's rows could not be read.
     Source(E),
-    /// The service has no such data model, perhaps because it was deleted. Its rows stay in the mirror, and none is found as deleted.
+    /// The service has no such data model, perhaps because it was deleted. Its rows stay in the
+    /// mirror, and none is found as deleted.
     NoModel(E),
     /// The mirror or the store of claims failed.
     Store(StoreError),
     /// The mirror has less than 1 % of the service's rows, and the service has more than
     /// [`Settings::guard_rows`](super::Settings::guard_rows). Fill the mirror first, see
-    /// [`Settings::is_filling`](super::Settings::is_filling). If the creations of all these rows were really missed, set `guard_rows` to
-    /// their number.
+    /// [`Settings::is_filling`](super::Settings::is_filling). If the creations of all these rows
+    /// were really missed, set `guard_rows` to their number.
     EmptyMirror,
 }
 

@@ -16,14 +16,17 @@ use super::hash::{RowHash, name_hash};
 pub struct RowState {
     /// Whether the row exists.
     pub life: Life,
-    /// The time of its last known change, in microseconds since 1970, by the service's clock. `None` if the service wrote no date.
+    /// The time of its last known change, in microseconds since 1970, by the service's clock.
+    /// `None` if the service wrote no date.
     pub updated_at: Option<i64>,
-    /// The row's `updatedAt` when it was last read from the service and written here. The state contains all changes up to this time. Of
-    /// a row that a pass has found as deleted, it is `updated_at`.
+    /// The row's `updatedAt` when it was last read from the service and written here. The state
+    /// contains all changes up to this time. Of a row that a pass has found as deleted, it is
+    /// `updated_at`.
     pub read_at: Option<i64>,
     /// The hash of its properties.
     pub hash: RowHash,
-    /// Its properties by name, as a JSON object, if the mirror [keeps values](super::Mirror::keeps_values).
+    /// Its properties by name, as a JSON object, if the mirror [keeps
+    /// values](super::Mirror::keeps_values).
     pub values: Option<String>,
 }
 
@@ -81,14 +84,16 @@ pub(super) fn written(values: &Values) -> Option<String> {
 }
 
 impl RowState {
-    /// Whether your own data may differ from this state: an event or a finding of the row is being handled, or its handling did not end,
-    /// or it overlapped another one, or its order was not certain. The next pass gives the row to its handler.
+    /// Whether your own data may differ from this state: an event or a finding of the row is being
+    /// handled, or its handling did not end, or it overlapped another one, or its order was not
+    /// certain. The next pass gives the row to its handler.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         self.hash.doubt().is_some()
     }
 
-    /// Whether all of the state was read by a pass, or was found to be deleted, and no event has changed it since.
+    /// Whether all of the state was read by a pass, or was found to be deleted, and no event has
+    /// changed it since.
     pub(super) fn is_as_read(&self) -> bool {
         self.read_at.is_some() && self.updated_at <= self.read_at
     }
@@ -115,7 +120,8 @@ impl RowState {
         }
     }
 
-    /// Whether nothing is known of the row, but that an event of it, or a finding, is being handled.
+    /// Whether nothing is known of the row, but that an event of it, or a finding, is being
+    /// handled.
     pub(super) fn is_blank(&self) -> bool {
         let mut blank = Self::blank(Life::Uncreated);
         blank.hash.set_doubt(self.hash.doubt());

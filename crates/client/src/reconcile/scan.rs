@@ -8,9 +8,9 @@ use hookgate::event::RowId;
 
 /// The order of one pass's requests.
 ///
-/// Each page begins some rows before the end of the last one. Rows that were deleted meanwhile move all later ones forward; then the
-/// page does not begin with the last one's end, and rows may lie between them: the scan steps back until it meets rows that
-/// it has seen.
+/// Each page begins some rows before the end of the last one. Rows that were deleted meanwhile move
+/// all later ones forward; then the page does not begin with the last one's end, and rows may lie
+/// between them: the scan steps back until it meets rows that it has seen.
 pub(super) struct Scan {
     page_rows: u64,
     overlap: u64,
@@ -73,8 +73,8 @@ impl Scan {
         self.seen.len() as u64
     }
 
-    /// Takes a page's rows in their order, and the number of rows that the list has now, where it says it. A page may have fewer
-    /// rows than were asked for.
+    /// Takes a page's rows in their order, and the number of rows that the list has now, where it
+    /// says it. A page may have fewer rows than were asked for.
     pub(super) fn page(&mut self, rows: &[RowId], total: Option<u64>) -> Next {
         let rows: Vec<u64> = rows.iter().map(digest).collect();
         let count = rows.len() as u64;
@@ -99,14 +99,16 @@ impl Scan {
         };
         let end = self.offset + count;
         if total.is_some_and(|total| end > total.max(self.offset)) {
-            // More rows than the list says that it has: its number is wrong, or the offset has no effect.
+            // More rows than the list says that it has: its number is wrong, or the offset has no
+            // effect.
             return Next::End { is_complete: false };
         }
         if count == 0 && !self.seen.is_empty() {
             // Pages overlap, so the last one has rows too.
             return Next::End { is_complete: false };
         }
-        // A total that ends with a full page may be the most that the service counts, so another page is asked for.
+        // A total that ends with a full page may be the most that the service counts, so another
+        // page is asked for.
         let is_tail_alone = self.repeated > 0 && count <= self.tail.len() as u64;
         let is_short = count < self.most || count == 0 || is_tail_alone;
         if is_short && total.is_none_or(|total| end >= total) {

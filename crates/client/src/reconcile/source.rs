@@ -37,8 +37,9 @@ pub trait RowSource: Send + Sync {
 /// The share of the request rate that a reconciliation takes at most.
 const RATE_SHARE: f64 = 0.5;
 
-/// Takes at most half of the request rate, or the client's [`Options::rate_share`](crate::Options::rate_share) if that is less. The
-/// client's other options apply.
+/// Takes at most half of the request rate, or the client's
+/// [`Options::rate_share`](crate::Options::rate_share) if that is less. The client's other options
+/// apply.
 impl RowSource for Client {
     type Error = Error;
 

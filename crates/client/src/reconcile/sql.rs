@@ -50,7 +50,8 @@ pub struct SqlMirror<E> {
 /// A mirror in an SQLite file. It survives a restart, and is for the processes of one machine.
 ///
 /// Its table is `hookgate_mirror`. The file may also hold your own tables, or a
-/// [`SqliteStore`](hookgate_sqlite::SqliteStore). It needs a tokio runtime; no thread of the runtime waits for the disk.
+/// [`SqliteStore`](hookgate_sqlite::SqliteStore). It needs a tokio runtime; no thread of the
+/// runtime waits for the disk.
 ///
 /// ```
 /// use hookgate_client::reconcile::SqliteMirror;
@@ -76,8 +77,8 @@ pub type SqliteMirror = SqlMirror<SqliteFile>;
 /// # }
 /// ```
 ///
-/// The connection's `search_path` finds the table. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it. Statements are not
-/// prepared, so a pooler of transactions may stand in between.
+/// The connection's `search_path` finds the table. The role needs `SELECT`, `INSERT`, `UPDATE` and
+/// `DELETE` on it. Statements are not prepared, so a pooler of transactions may stand in between.
 #[cfg(feature = "postgres")]
 pub type PostgresMirror = SqlMirror<PostgresPool>;
 
@@ -252,7 +253,8 @@ impl<E: Engine> Mirror for SqlMirror<E> {
             if self.is_read_only {
                 return Ok(0);
             }
-            // The condition stands twice, since PostgreSQL asks it again for a row that another writer has just changed.
+            // The condition stands twice, since PostgreSQL asks it again for a row that another
+            // writer has just changed.
             let old = format!("model = $1 AND life = $2 AND written_at <= {}", E::AGO);
             let sql = format!(
                 "DELETE FROM hookgate_mirror WHERE {old} AND row IN (

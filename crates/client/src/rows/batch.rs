@@ -20,12 +20,13 @@ pub struct Created<R> {
 }
 
 impl<R: DeserializeOwned> Rows<R> {
-    /// Creates rows, in requests of [`batch_size`](Self::batch_size) rows. Rows that the service refuses are in
-    /// [`Created::errors`]; the other rows are created.
+    /// Creates rows, in requests of [`batch_size`](Self::batch_size) rows. Rows that the service
+    /// refuses are in [`Created::errors`]; the other rows are created.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind). If a request fails, [`Error::batch`] says which rows the earlier requests created, and
-    /// [`Error::is_outcome_unknown`] is only about the rows of that request.
+    /// See [`ErrorKind`](crate::ErrorKind). If a request fails, [`Error::batch`] says which rows
+    /// the earlier requests created, and [`Error::is_outcome_unknown`] is only about the rows of
+    /// that request.
     pub async fn create_many<S: Serialize>(&self, rows: &[S]) -> Result<Created<R>, Error> {
         let mut created = Created {
             rows: Vec::with_capacity(rows.len()),

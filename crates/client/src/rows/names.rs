@@ -67,8 +67,8 @@ impl<R> Rows<R> {
 }
 
 impl<R: DeserializeOwned> Rows<R> {
-    /// Reads rows with their values by name. If an id has no name, even after the data model was asked for again, the id is used as the
-    /// name, so that no value is lost.
+    /// Reads rows with their values by name. If an id has no name, even after the data model was
+    /// asked for again, the id is used as the name, so that no value is lost.
     pub(super) async fn decode(&self, rows: Vec<Wire>) -> Result<Vec<Row<R>>, Error> {
         let names = match self.by_id || rows.is_empty() {
             true => None,

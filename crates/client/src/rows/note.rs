@@ -39,7 +39,8 @@ enum Change<'r> {
 }
 
 impl<R> Rows<R> {
-    /// Prepares the note of a request: rows to create, new values of a row, or no values where it is deleted.
+    /// Prepares the note of a request: rows to create, new values of a row, or no values where it
+    /// is deleted.
     pub(super) async fn note<'r>(
         &'r self,
         row: Option<&'r str>,
@@ -95,8 +96,8 @@ impl Note<'_> {
         }))
     }
 
-    /// Notes the outcome: the rows of the answer, none of them after a deletion. Where the ledger can't note it, the outcome stays
-    /// unknown there.
+    /// Notes the outcome: the rows of the answer, none of them after a deletion. Where the ledger
+    /// can't note it, the outcome stays unknown there.
     pub(super) async fn end(self, made: Result<&[Wire], &Error>) {
         let Some(open) = self.0 else {
             return;
@@ -121,8 +122,8 @@ impl Note<'_> {
                     Some(row) => entry.updated(answered(row), row.updated_at.as_deref(), now),
                     None => entry.unknown(place, now),
                 },
-                // All rows of the answer were made by this request, so it does not matter which entry stands for which. Entries
-                // without one were refused.
+                // All rows of the answer were made by this request, so it does not matter which
+                // entry stands for which. Entries without one were refused.
                 (Ok(rows), Change::Create) => {
                     let row = rows.get(at)?;
                     let entry = entry.answering(answered(row));
@@ -142,8 +143,8 @@ impl Note<'_> {
     }
 }
 
-/// Hashes values by id as their event has them: by name. A property whose name another property has is left out, since events name
-/// properties by their names.
+/// Hashes values by id as their event has them: by name. A property whose name another property has
+/// is left out, since events name properties by their names.
 fn hash(names: &Names, values: &Values) -> RowHash {
     let mut hash = RowHash::default();
     for (id, value) in values {

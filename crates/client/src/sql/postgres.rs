@@ -1,4 +1,5 @@
-//! Connections to PostgreSQL. Statements are not prepared, so that a pooler of transactions may lie in between.
+//! Connections to PostgreSQL. Statements are not prepared, so that a pooler of transactions may lie
+//! in between.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use super::{Engine, Row, Value};
 const CONNECTIONS: usize = 4;
 /// How long a call waits for a connection.
 const POOL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a call waits for the answer of a statement. A server that is gone without a word would never give one.
+/// How long a call waits for the answer of a statement. A server that is gone without a word would
+/// never give one.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of the lock that processes hold while they make tables.
 const LOCK: i64 = 0x686f_6f6b_636c_6e74;
@@ -75,8 +77,8 @@ impl Engine for PostgresPool {
     /// Makes the tables of this schema, unless they are there.
     fn migrate<'a>(&'a self, schema: &'a str) -> StoreFuture<'a, ()> {
         StoreFuture::boxed(async move {
-            // One transaction. Without the lock, one of two processes that make a table at the same time is refused, although the
-            // statement says otherwise.
+            // One transaction. Without the lock, one of two processes that make a table at the same
+            // time is refused, although the statement says otherwise.
             let script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{schema}");
             let made = self.client().await?.batch_execute(&script).await;
             made.map_err(store_error)

@@ -24,11 +24,12 @@ impl SqliteFile {
         let opened = || {
             let connection = Connection::open(path)?;
             connection.busy_timeout(BUSY_TIMEOUT)?;
-            // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
+            // A file keeps its mode: where it is not a write-ahead log, it stays so if another
+            // connection is open.
             let _: String =
                 connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-            // A power cut may take back the last writes: a change that a mirror lost is found by the next passes, and an echo that
-            // a ledger lost is handled as a foreign event.
+            // A power cut may take back the last writes: a change that a mirror lost is found by
+            // the next passes, and an echo that a ledger lost is handled as a foreign event.
             connection.execute_batch("PRAGMA synchronous = NORMAL")?;
             connection.execute_batch(schema)?;
             Self::on(connection)
@@ -36,7 +37,8 @@ impl SqliteFile {
         opened().map_err(store_error)
     }
 
-    /// Opens a file that exists, for reading alone. This statement of its use shows whether the table is there.
+    /// Opens a file that exists, for reading alone. This statement of its use shows whether the
+    /// table is there.
     pub(crate) fn open_read_only(path: &Path, statement: &str) -> Result<Self, StoreError> {
         let opened = || {
             let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;

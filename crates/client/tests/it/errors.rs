@@ -240,7 +240,8 @@ async fn answers_that_are_not_in_the_services_form_are_errors() {
 fn nested() -> String {
     let mut json = "1".to_owned();
     for _ in 0..80 {
-        // In this form a quote grows by five bytes with each text around it, and not to twice its length.
+        // In this form a quote grows by five bytes with each text around it, and not to twice its
+        // length.
         let text = json.replace('\\', "\\u005c").replace('"', "\\u0022");
         let object = format!(r#"{{"$serde_json::private::RawValue":"{text}"}}"#);
         json = format!("{}{object}{}", "[".repeat(118), "]".repeat(118));

@@ -1,5 +1,5 @@
-//! The client against the emulator, over HTTP on this machine, and the reconciliation against a list that changes. Test names are
-//! sentences.
+//! The client against the emulator, over HTTP on this machine, and the reconciliation against a
+//! list that changes. Test names are sentences.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

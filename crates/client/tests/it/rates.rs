@@ -25,7 +25,8 @@ async fn the_rate_is_read_from_the_answers() {
     assert!(rate.resets_in > Duration::from_secs(50));
 }
 
-/// Asks the emulator over a connection of its own, and blocks: paused time would pass while a task waits for a socket.
+/// Asks the emulator over a connection of its own, and blocks: paused time would pass while a task
+/// waits for a socket.
 #[derive(Clone)]
 struct Blocking(std::net::SocketAddr);
 
@@ -62,7 +63,8 @@ impl tower_service::Service<Request<Body>> for Blocking {
     }
 }
 
-/// The client's time is paused, so that its waits take none. The emulator's is advanced by each wait.
+/// The client's time is paused, so that its waits take none. The emulator's is advanced by each
+/// wait.
 #[test]
 fn two_hundred_requests_of_the_standard_tier_wait_and_none_is_answered_429() {
     let seed = json!({ "workspace": { "id": "ws_1", "tier": "standard" },

@@ -106,7 +106,8 @@ pub async fn serve(emulator: &Emulator, route: impl FnOnce(&Receiver) -> MethodR
     emulator.subscribe(&url, secret).unwrap();
 }
 
-/// A service in memory, with the answers that a test gives it. It notes method and path of each request.
+/// A service in memory, with the answers that a test gives it. It notes method and path of each
+/// request.
 #[derive(Clone, Default)]
 pub struct Fake {
     answers: Arc<Mutex<VecDeque<Response<bytes::Bytes>>>>,
@@ -199,7 +200,8 @@ impl http_body::Body for Whole {
 
 const START: u64 = 1_795_253_400;
 
-/// The time of tokio, which is paused: the sleeps of this test, of the client and of the emulator pass it for all of them.
+/// The time of tokio, which is paused: the sleeps of this test, of the client and of the emulator
+/// pass it for all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct TestClock(pub Instant);
 

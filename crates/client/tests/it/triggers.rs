@@ -65,7 +65,8 @@ async fn basic_authentication_is_sent_and_a_wrong_password_told() {
 // fault K15: a change is answered 3xx or 408 by a proxy, or a trigger whose workflow ran answers 4xx, and the error says that nothing was changed
 #[tokio::test]
 async fn a_call_is_never_repeated_unless_that_is_asked_for() {
-    // The answers, the repeats, the requests, and whether the outcome is unknown where the call fails.
+    // The answers, the repeats, the requests, and whether the outcome is unknown where the call
+    // fails.
     for (answers, repeat, sent, is_unknown) in [
         ([429, 429, 200], 0, 1, Some(true)),
         ([500, 500, 200], 0, 1, Some(true)),

@@ -1,7 +1,8 @@
-//! The mirrors and ledgers that a restart does not forget: in a file of SQLite, and in a PostgreSQL that the test starts on a free loopback port.
+//! The mirrors and ledgers that a restart does not forget: in a file of SQLite, and in a PostgreSQL
+//! that the test starts on a free loopback port.
 //!
-//! Where PostgreSQL is missing, its tests print that and are left out; `scripts/test` installs it, and sets
-//! `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
+//! Where PostgreSQL is missing, its tests print that and are left out; `scripts/test` installs it,
+//! and sets `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

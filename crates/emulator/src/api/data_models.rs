@@ -1,4 +1,5 @@
-//! Data models: section *List data models* and *Get a data model*; the payloads of the others are not shown.
+//! Data models: section *List data models* and *Get a data model*; the payloads of the others are
+//! not shown.
 
 use serde_json::{Map, Value, json};
 
@@ -203,8 +204,9 @@ pub(super) fn change_properties(call: &Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::data(&model.shown(true, false)))
 }
 
-/// Reads an array of properties, which has this name in the request, and which are added to these of a data model. Relations are to these
-/// data models. Those without an id get one, and those without an order come last.
+/// Reads an array of properties, which has this name in the request, and which are added to these
+/// of a data model. Relations are to these data models. Those without an id get one, and those
+/// without an order come last.
 fn added(
     hub: &Hub,
     models: &[String],

@@ -81,7 +81,8 @@ pub(crate) fn endpoint<'p>(
         .next()
 }
 
-/// Returns the parts of a path that stand for the `*` of a pattern; `None` if the path is another one.
+/// Returns the parts of a path that stand for the `*` of a pattern; `None` if the path is another
+/// one.
 pub(crate) fn matched<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {
     let mut ids = Vec::new();
     let mut parts = path.split('/');

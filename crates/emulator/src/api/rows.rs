@@ -42,7 +42,8 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::list(&rows, &meta))
 }
 
-/// Returns one page of a data model's rows that have these words. The lock is held for the choice of the rows alone.
+/// Returns one page of a data model's rows that have these words. The lock is held for the choice
+/// of the rows alone.
 pub(crate) fn list_rows(
     hub: &Hub,
     model: &str,

@@ -1,5 +1,5 @@
-//! Blocks, pages, workflows and stats: section *Groups without shown payloads*. An object is kept as the JSON that came, under an id
-//! of the service's form.
+//! Blocks, pages, workflows and stats: section *Groups without shown payloads*. An object is kept
+//! as the JSON that came, under an id of the service's form.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The control API under `/_emulator`: one table of endpoints, which the page and the docs show too.
+//! The control API under `/_emulator`: one table of endpoints, which the page and the docs show
+//! too.
 
 mod deliveries;
 mod faults;

@@ -43,7 +43,8 @@ pub(super) async fn delete(call: Call) -> Result<Answer, ApiError> {
     Err(ApiError::not_found("subscription", call.id(0)))
 }
 
-/// Checks what a seed may leave out: the service's settings have a URL and events, and offer the data models that exist.
+/// Checks what a seed may leave out: the service's settings have a URL and events, and offer the
+/// data models that exist.
 fn check(call: &Call, fields: &Map<String, Value>, is_new: bool) -> Result<(), ApiError> {
     let url = format!("one such as {EXAMPLE}");
     let events = format!("at least one of {}", EVENT_TYPES.join(", "));

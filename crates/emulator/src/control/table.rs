@@ -1,4 +1,5 @@
-//! Every control: the control API is routed by this table, `GET controls` shows it, and a test compares the docs with it.
+//! Every control: the control API is routed by this table, `GET controls` shows it, and a test
+//! compares the docs with it.
 
 use std::future::ready;
 
@@ -83,7 +84,8 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(GET "triggers/calls", "" => r#"{"data": [{"at", "workflowId", "method", "path", "query", "headers", "body", "status"}]}"#, "the newest calls of triggers, the newest first", triggers::calls),
 ];
 
-/// `controls`: the table itself. Not `async`: the type of such a future would depend on the table, which depends on it.
+/// `controls`: the table itself. Not `async`: the type of such a future would depend on the table,
+/// which depends on it.
 fn controls(_: Call) -> Answered {
     let shown = CONTROLS.iter().map(|control| {
         json!({

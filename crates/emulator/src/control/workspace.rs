@@ -1,4 +1,5 @@
-//! `workspace`, `members`, `pages`, `models` with their rows, and `requests`: what a person does in the service. Changes emit their events.
+//! `workspace`, `members`, `pages`, `models` with their rows, and `requests`: what a person does in
+//! the service. Changes emit their events.
 
 use serde_json::{Map, Value, json};
 
@@ -107,7 +108,8 @@ pub(super) async fn delete_page(call: Call) -> Result<Answer, ApiError> {
     Ok(Answer::deleted(call.id(0)))
 }
 
-/// Emits the event of a page. The specification shows no payload: here it is the page and the actor.
+/// Emits the event of a page. The specification shows no payload: here it is the page and the
+/// actor.
 fn emitted(
     hub: &Hub,
     state: &State,

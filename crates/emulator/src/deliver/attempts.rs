@@ -1,4 +1,5 @@
-//! Attempts: each begins at its time, goes its way with its fault, and its end decides about the next one.
+//! Attempts: each begins at its time, goes its way with its fault, and its end decides about the
+//! next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,8 @@ impl Inner {
                 break;
             }
             for (due, number) in started {
-                // An attempt that begins a moment late counts as started in time, so that the specification's sums of waits hold.
+                // An attempt that begins a moment late counts as started in time, so that the
+                // specification's sums of waits hold.
                 let late = now.saturating_sub(due);
                 let at = if late < PROMPT { due } else { now };
                 self.begin_one(state, number, at);
@@ -130,7 +132,8 @@ impl Inner {
             received_at,
         };
         let flown = flight.fly(request, SCHEDULE.attempt_timeout()).await;
-        // Measured by the emulator's own clock: a clock that a test moves by hand stands still meanwhile.
+        // Measured by the emulator's own clock: a clock that a test moves by hand stands still
+        // meanwhile.
         let took = clock.base_moment().saturating_sub(base);
         let took = match flown.end {
             AttemptEnd::TimedOut => took.max(SCHEDULE.attempt_timeout()),
@@ -246,7 +249,8 @@ impl Flight {
 /// The longest stored block of deflate.
 const BLOCK: usize = 0xffff;
 
-/// Wraps bytes as gzip (RFC 1952) in stored blocks (RFC 1951, 3.2.4), without compression. Enough for a receiver that must not decompress.
+/// Wraps bytes as gzip (RFC 1952) in stored blocks (RFC 1951, 3.2.4), without compression. Enough
+/// for a receiver that must not decompress.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     let blocks = bytes.len().div_ceil(BLOCK).max(1);

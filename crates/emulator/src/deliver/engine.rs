@@ -63,8 +63,8 @@ impl Wanted<'_> {
     }
 }
 
-/// The engine. Clones share it. Its lock is the innermost: code that holds it takes no lock of another part of the emulator, except
-/// those of ids, switches and faults.
+/// The engine. Clones share it. Its lock is the innermost: code that holds it takes no lock of
+/// another part of the emulator, except those of ids, switches and faults.
 #[derive(Clone)]
 pub(crate) struct Deliveries {
     pub(super) inner: Arc<Inner>,
@@ -83,7 +83,8 @@ pub(super) struct Inner {
 }
 
 impl Deliveries {
-    /// Sends an event to every subscription that takes it. Does not wait, and keeps the order of its calls.
+    /// Sends an event to every subscription that takes it. Does not wait, and keeps the order of
+    /// its calls.
     pub(crate) fn emit(&self, event: &Emitted) {
         let inner = &self.inner;
         let Parts { clock, live, .. } = &inner.parts;
@@ -97,7 +98,8 @@ impl Deliveries {
         inner.wake.notify_one();
     }
 
-    /// Sends a delivery once more, as a delivery of its own: the same event, signed anew. `None` if there is no such delivery.
+    /// Sends a delivery once more, as a delivery of its own: the same event, signed anew. `None` if
+    /// there is no such delivery.
     ///
     /// # Errors
     /// The subscription is gone, or disabled.
@@ -115,8 +117,9 @@ impl Deliveries {
         Some(inner.send(&mut state, &subscription, &event, once))
     }
 
-    /// Sends a subscription a test event, whatever its filters say. The specification shows no payload: here its type is `test`,
-    /// its `data` is empty, and it has one attempt, as in `hookgate_testing::sender`. `None` if there is no such subscription.
+    /// Sends a subscription a test event, whatever its filters say. The specification shows no
+    /// payload: here its type is `test`, its `data` is empty, and it has one attempt, as in
+    /// `hookgate_testing::sender`. `None` if there is no such subscription.
     ///
     /// # Errors
     /// The subscription is disabled.
@@ -204,7 +207,8 @@ impl Inner {
         }
     }
 
-    /// The delay of a first attempt: zero, or a time computed from the event's id if deliveries are shuffled.
+    /// The delay of a first attempt: zero, or a time computed from the event's id if deliveries are
+    /// shuffled.
     fn shuffled(&self, event_id: &str) -> Duration {
         if !self.parts.switches.is(Switch::DeliveryOrder, "shuffled") {
             return Duration::ZERO;

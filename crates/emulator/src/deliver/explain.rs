@@ -13,7 +13,8 @@ use crate::faults::Fault;
 /// Ends the search after hashing this many bytes, so that an answer takes about a second.
 const LIMIT_BYTES: u64 = 1 << 28;
 
-/// An attempt with the secrets that may have signed it. Searching takes time, so it is done without a lock.
+/// An attempt with the secrets that may have signed it. Searching takes time, so it is done without
+/// a lock.
 pub(crate) struct Explained {
     delivery: LoggedDelivery,
     known: Explainer,
@@ -23,8 +24,9 @@ pub(crate) struct Explained {
 }
 
 impl Deliveries {
-    /// Prepares the explanation of the last attempt. `secret` is the one that the receiver has, as it is configured there; without it,
-    /// the receiver is taken to have the subscription's. `None` if there is no such delivery.
+    /// Prepares the explanation of the last attempt. `secret` is the one that the receiver has, as
+    /// it is configured there; without it, the receiver is taken to have the subscription's. `None`
+    /// if there is no such delivery.
     ///
     /// # Errors
     /// No attempt has ended yet.

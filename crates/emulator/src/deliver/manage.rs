@@ -1,5 +1,5 @@
-//! Subscriptions are made, changed and deleted; and deliveries in a snapshot. The time of the next attempt is saved relative to now, so
-//! that a restored clock may show any time.
+//! Subscriptions are made, changed and deleted; and deliveries in a snapshot. The time of the next
+//! attempt is saved relative to now, so that a restored clock may show any time.
 
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ impl Deliveries {
         Ok(settings)
     }
 
-    /// Changes the settings that the patch names. The id can't be changed. `None` if there is no such subscription.
+    /// Changes the settings that the patch names. The id can't be changed. `None` if there is no
+    /// such subscription.
     ///
     /// # Errors
     /// A sentence that states the expected form. Then nothing has changed.
@@ -148,7 +149,8 @@ impl Deliveries {
         )
     }
 
-    /// Replaces everything by what a seed holds, and sets the clock's offset. Subscriptions without a secret get one.
+    /// Replaces everything by what a seed holds, and sets the clock's offset. Subscriptions without
+    /// a secret get one.
     ///
     /// # Errors
     /// A sentence that states the expected form. Then nothing has changed.

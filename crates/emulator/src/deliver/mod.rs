@@ -1,7 +1,8 @@
-//! The service's delivery engine: subscriptions, deliveries with their attempts, and their schedule on the emulator's time.
+//! The service's delivery engine: subscriptions, deliveries with their attempts, and their schedule
+//! on the emulator's time.
 //!
-//! The schedule, the signatures and the attempts are those of `hookgate_testing::sender`. Here are the times, since this clock can
-//! be advanced, and the log.
+//! The schedule, the signatures and the attempts are those of `hookgate_testing::sender`. Here are
+//! the times, since this clock can be advanced, and the log.
 
 mod attempts;
 mod engine;

@@ -31,11 +31,12 @@ impl Deliveries {
         Self { inner }
     }
 
-    /// Passes time, and makes every attempt that comes due, retries of retries too, in order of time. Returns the number of
-    /// attempts. Several calls run one after the other.
+    /// Passes time, and makes every attempt that comes due, retries of retries too, in order of
+    /// time. Returns the number of attempts. Several calls run one after the other.
     ///
-    /// Time goes from one attempt to the next. While attempts are under way it goes on by the sender's timeout at most, since none
-    /// lasts longer. Events that are emitted meanwhile have their first attempt at once, but this does not wait for them.
+    /// Time goes from one attempt to the next. While attempts are under way it goes on by the
+    /// sender's timeout at most, since none lasts longer. Events that are emitted meanwhile have
+    /// their first attempt at once, but this does not wait for them.
     pub(crate) async fn advance(&self, by: Duration) -> u64 {
         let inner = &self.inner;
         let _one_at_a_time = inner.advancing.lock().await;
@@ -60,7 +61,8 @@ impl Deliveries {
                         if clock.moment() >= moment {
                             continue;
                         }
-                        // The clock is at its end, some 580 years on: what is due later never comes.
+                        // The clock is at its end, some 580 years on: what is due later never
+                        // comes.
                         return state.started - started;
                     }
                     Step::Done => {
@@ -134,7 +136,8 @@ async fn watch(engine: Weak<Inner>, wake: Arc<Notify>) {
             () = wake.notified() => continue,
             () = tokio::time::sleep(next) => {}
         }
-        // A clock that a test moves by hand has not moved meanwhile: to look again and again would find nothing.
+        // A clock that a test moves by hand has not moved meanwhile: to look again and again would
+        // find nothing.
         let Some(inner) = engine.upgrade() else {
             return;
         };

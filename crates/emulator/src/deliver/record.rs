@@ -45,13 +45,15 @@ pub(crate) struct Delivery {
     /// The time of the next attempt. `None` during an attempt, and at the end.
     #[serde(skip)]
     pub(super) due: Option<Moment>,
-    /// In a snapshot: milliseconds from now on; 0 for an attempt that was under way, which is made again.
+    /// In a snapshot: milliseconds from now on; 0 for an attempt that was under way, which is made
+    /// again.
     pub(super) due_in_ms: Option<u64>,
     /// A test event has one attempt, because a person waits for the result.
     pub(super) once: bool,
     /// Whether it was held back already for the attempt that comes next.
     pub(super) reordered: bool,
-    /// The second at which the first attempt was signed, and the clock's offset then, in milliseconds.
+    /// The second at which the first attempt was signed, and the clock's offset then, in
+    /// milliseconds.
     pub(super) first_signed: Option<(i64, u64)>,
     pub(super) attempts: Vec<Attempt>,
 }
@@ -106,7 +108,8 @@ pub(super) struct Answer {
     pub(super) body: String,
 }
 
-/// A delivery as the control API shows it: it has every field of the specification's log of recent deliveries.
+/// A delivery as the control API shows it: it has every field of the specification's log of recent
+/// deliveries.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
@@ -208,7 +211,8 @@ impl Delivery {
         event.is_ok_and(|event| event["data"]["datamodelId"] == id)
     }
 
-    /// Whether each of these words, in lower case, occurs in its ids, type, results or body, whatever the case there.
+    /// Whether each of these words, in lower case, occurs in its ids, type, results or body,
+    /// whatever the case there.
     pub(super) fn contains(&self, words: &str) -> bool {
         let mut text = format!(
             "{} {} {} {} {} ",

@@ -47,7 +47,8 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Returns the way over a transport of the program, which decides itself where deliveries may go.
+    /// Returns the way over a transport of the program, which decides itself where deliveries may
+    /// go.
     pub(crate) fn to(transport: impl Transport) -> Self {
         Self {
             way: way(transport),
@@ -181,7 +182,8 @@ impl Transport for Http {
     }
 }
 
-/// The innermost reason why no answer came. The client's own words around it say no more than that it is a client.
+/// The innermost reason why no answer came. The client's own words around it say no more than that
+/// it is a client.
 fn plain(error: &(dyn Error + 'static), host: &str) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -227,7 +229,8 @@ impl Http {
     }
 }
 
-/// Looks names up, and leaves out the addresses that deliveries may not go to: a name can lead anywhere.
+/// Looks names up, and leaves out the addresses that deliveries may not go to: a name can lead
+/// anywhere.
 #[derive(Clone, Copy)]
 struct Resolver(Reach);
 

@@ -1,4 +1,5 @@
-//! What the engine knows: subscriptions, deliveries, and which attempt comes when. Nothing here waits or sends.
+//! What the engine knows: subscriptions, deliveries, and which attempt comes when. Nothing here
+//! waits or sends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,7 +22,8 @@ const BYTES: usize = 64 << 20;
 /// The state of the engine.
 #[derive(Default)]
 pub(super) struct State {
-    /// Increased by each `clear`: an attempt that began in an earlier epoch is ignored when it ends.
+    /// Increased by each `clear`: an attempt that began in an earlier epoch is ignored when it
+    /// ends.
     pub(super) epoch: u64,
     pub(super) next: Number,
     pub(super) stopped: bool,
@@ -109,7 +111,8 @@ impl State {
         Some((*found.0, found.1))
     }
 
-    /// Adds a delivery whose first attempt comes at this time. Where too many wait already, it is discarded.
+    /// Adds a delivery whose first attempt comes at this time. Where too many wait already, it is
+    /// discarded.
     pub(super) fn add(&mut self, mut delivery: Delivery, due: Moment) -> Number {
         let number = self.next;
         self.next += 1;
@@ -142,7 +145,8 @@ impl State {
         }
     }
 
-    /// Makes every attempt ready whose time has come, and takes those that may begin now, in order of time.
+    /// Makes every attempt ready whose time has come, and takes those that may begin now, in order
+    /// of time.
     pub(super) fn begin(&mut self, now: Moment, one_by_one: bool) -> Vec<(Moment, Number)> {
         while let Some(first) = self.due.first().copied().filter(|(due, _)| *due <= now) {
             self.due.remove(&first);
@@ -204,8 +208,9 @@ impl State {
         if let Some(lane) = self.lane(&subscription) {
             lane.pending.remove(&number);
             lane.held.remove(&number);
-            // A ready attempt still has its `due`, so it is found without a search. A search through all ready attempts would take
-            // seconds where thousands of deliveries are discarded.
+            // A ready attempt still has its `due`, so it is found without a search. A search
+            // through all ready attempts would take seconds where thousands of deliveries are
+            // discarded.
             if let Some(due) = due {
                 lane.ready.remove(&(due, number));
             }
@@ -213,7 +218,8 @@ impl State {
         self.finished.push_back(number);
     }
 
-    /// Counts what an attempt has added to a delivery, and forgets the oldest of those that are at their end.
+    /// Counts what an attempt has added to a delivery, and forgets the oldest of those that are at
+    /// their end.
     pub(super) fn grown(&mut self, by: usize) {
         self.bytes += by;
         self.trim();

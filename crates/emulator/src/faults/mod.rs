@@ -1,4 +1,5 @@
-//! Faults that are asked for: by the first N or by a seed, never by chance. Their table makes the control API, the options, the page and the docs.
+//! Faults that are asked for: by the first N or by a seed, never by chance. Their table makes the
+//! control API, the options, the page and the docs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -84,7 +85,8 @@ impl Faults {
         }
     }
 
-    /// Returns the entries `{"fault", "first", "seed", "hits", "on"}`: a fault is off once it has happened `first` times.
+    /// Returns the entries `{"fault", "first", "seed", "hits", "on"}`: a fault is off once it has
+    /// happened `first` times.
     pub(crate) fn list(&self) -> Vec<Value> {
         self.state().entries.iter().map(Entry::shown).collect()
     }
@@ -102,7 +104,8 @@ impl Faults {
         *self.state() = FaultState::default();
     }
 
-    /// Returns the fault for the next request of the API. `write` says whether the request changes something.
+    /// Returns the fault for the next request of the API. `write` says whether the request changes
+    /// something.
     pub(crate) fn api(&self, write: bool) -> Option<ApiFault> {
         let mut state = self.state();
         let number = state.calls;
@@ -117,7 +120,8 @@ impl Faults {
         }
     }
 
-    /// Returns the fault for an attempt, counted from 1. With a seed it depends on nothing but the seed and these three.
+    /// Returns the fault for an attempt, counted from 1. With a seed it depends on nothing but the
+    /// seed and these three.
     pub(crate) fn delivery(
         &self,
         subscription: &str,

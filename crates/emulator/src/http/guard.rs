@@ -1,4 +1,5 @@
-//! The checks that every request passes before anything of it is done: the names in `Host`, the origin, the token of an exposed emulator.
+//! The checks that every request passes before anything of it is done: the names in `Host`, the
+//! origin, the token of an exposed emulator.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,8 +13,8 @@ use crate::body::is_same;
 /// The cookie that keeps the token of the page, which an EventSource can't send otherwise.
 pub(super) const COOKIE_NAME: &str = "hookgate_emulator_token";
 
-/// Headers of every answer. Scripts, styles and requests of the page come from this server alone, no page may frame it, and no
-/// other site reads it.
+/// Headers of every answer. Scripts, styles and requests of the page come from this server alone,
+/// no page may frame it, and no other site reads it.
 const ALWAYS: [(&str, &str); 6] = [
     (
         "content-security-policy",
@@ -38,7 +39,8 @@ pub(super) fn add_headers(headers: &mut HeaderMap) {
 /// Checks `Host` and `Origin`.
 ///
 /// # Errors
-/// 403: a name in `Host` that is not this server's, or a change, trigger, control or stream that the page of another site asks for.
+/// 403: a name in `Host` that is not this server's, or a change, trigger, control or stream that
+/// the page of another site asks for.
 pub(super) fn check(
     access: &Access,
     method: &Method,
@@ -56,8 +58,9 @@ pub(super) fn check(
         let message = "the header Host names another server; `--allow-host NAME` allows a name";
         return Err(ApiError::forbidden(message));
     }
-    // The page may be reached by a link, and the API's GET changes nothing. All else is for no other site: control, stream and the
-    // page's parts, and triggers, since a workflow with a GET trigger runs.
+    // The page may be reached by a link, and the API's GET changes nothing. All else is for no
+    // other site: control, stream and the page's parts, and triggers, since a workflow with a GET
+    // trigger runs.
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if reads && (uri.path() == "/" || uri.path().starts_with("/api/v1/")) {
         return Ok(());
@@ -127,15 +130,16 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Returns whether a request with this `Host` is for this server. A page on another machine can point a name of its own to
-    /// 127.0.0.1 (DNS rebinding): its requests carry that name.
+    /// Returns whether a request with this `Host` is for this server. A page on another machine can
+    /// point a name of its own to 127.0.0.1 (DNS rebinding): its requests carry that name.
     pub(crate) fn knows_host(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else {
             return false;
         };
         let own = self.address.ip();
         let is_own = match name.parse::<IpAddr>() {
-            // A server on every address of a machine is reached by any of them, but by a name only where that was allowed.
+            // A server on every address of a machine is reached by any of them, but by a name only
+            // where that was allowed.
             Ok(address) => {
                 own.is_unspecified()
                     || address == own
@@ -151,7 +155,8 @@ impl Access {
                 .any(|host| host.eq_ignore_ascii_case(&name))
     }
 
-    /// Returns whether this is the token. The comparison takes the same time for each wrong text of the same length.
+    /// Returns whether this is the token. The comparison takes the same time for each wrong text of
+    /// the same length.
     pub(crate) fn is_token(&self, text: &str) -> bool {
         self.token
             .as_deref()
@@ -159,8 +164,9 @@ impl Access {
     }
 }
 
-/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is not a host with an optional port: a user name before the
-/// host, and a text behind the bracket or in place of the port, name another server to another reader.
+/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is not a host with an
+/// optional port: a user name before the host, and a text behind the bracket or in place of the
+/// port, name another server to another reader.
 fn name_of(host: &str) -> Option<String> {
     let authority = host.parse::<Authority>().ok()?;
     let name = authority.host();

@@ -1,4 +1,5 @@
-//! One request to an inspector: its page, the receiver, the list, a delivery, its explanation, its replay, a changed one, or the stream.
+//! One request to an inspector: its page, the receiver, the list, a delivery, its explanation, its
+//! replay, a changed one, or the stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

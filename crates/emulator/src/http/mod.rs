@@ -47,7 +47,8 @@ async fn read(body: Incoming, most: usize) -> Result<Bytes, ApiError> {
 
 /// Changes that wait for a slow reader; those that come meanwhile wait in `Live`.
 const WAITING: usize = 16;
-/// After this time without a change, a comment is sent: it keeps the connection open, and its failure shows that the reader is gone.
+/// After this time without a change, a comment is sent: it keeps the connection open, and its
+/// failure shows that the reader is gone.
 const STILL_THERE: Duration = Duration::from_secs(15);
 
 /// Answers with a stream that ends when the reader goes.
@@ -59,7 +60,8 @@ fn stream(live: &Live) -> Response<Reply> {
         while sender.send_data(Bytes::from(text)).await.is_ok() {
             text = match timeout(STILL_THERE, told.recv()).await {
                 Ok(Ok(told)) => format!("event: {}\ndata: {}\n\n", told.kind, told.data),
-                // The reader was too slow and has missed changes. On this event it loads everything again.
+                // The reader was too slow and has missed changes. On this event it loads everything
+                // again.
                 Ok(Err(RecvError::Lagged(_))) => "event: missed\ndata: null\n\n".to_owned(),
                 Ok(Err(RecvError::Closed)) => return,
                 Err(_) => ":\n\n".to_owned(),

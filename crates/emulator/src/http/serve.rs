@@ -47,7 +47,8 @@ impl Serve for Hub {
             Ok(()) => routed(&self, &access, peer, &head, body).await?,
         };
         guard::add_headers(response.headers_mut());
-        // The end of a rate's window is told in the emulator's time, and a client compares it with this header.
+        // The end of a rate's window is told in the emulator's time, and a client compares it with
+        // this header.
         let now = UNIX_EPOCH + Duration::from_millis(self.clock.unix_millis());
         if let Ok(date) = HeaderValue::from_str(&fmt_http_date(now)) {
             response.headers_mut().insert(DATE, date);
@@ -196,7 +197,8 @@ async fn controlled(
     if path == "stream" && head.method == Method::GET {
         return stream(&hub.live);
     }
-    // Without a token this is loopback; the peer is looked at again, since a snapshot holds secrets.
+    // Without a token this is loopback; the peer is looked at again, since a snapshot holds
+    // secrets.
     if path == "snapshot" && access.token.is_none() && !peer.ip().is_loopback() {
         return response(ApiError::forbidden("a snapshot is for this machine alone").into());
     }
@@ -214,7 +216,8 @@ async fn controlled(
     response(answer.unwrap_or_else(Answer::from))
 }
 
-/// A file of the page. With the token in its address the page gets it as a cookie, and an address without it.
+/// A file of the page. With the token in its address the page gets it as a cookie, and an address
+/// without it.
 pub(super) fn paged(access: &Access, head: &request::Parts, file: page::File) -> Response<Reply> {
     let query = Query::parse(head.uri.query().unwrap_or_default());
     if let Some(token) = query.text("token").filter(|token| access.is_token(token)) {

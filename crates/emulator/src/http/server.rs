@@ -96,6 +96,7 @@ async fn connection<S: Serve>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(LONGEST_HEAD);
-    // An error is the client's: it broke off, or sent no HTTP. Or a fault asked for an end without an answer.
+    // An error is the client's: it broke off, or sent no HTTP. Or a fault asked for an end without
+    // an answer.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -1,4 +1,5 @@
-//! The form of the parts of a data model in JSON. The messages have the service's words, where serde's have this program's types.
+//! The form of the parts of a data model in JSON. The messages have the service's words, where
+//! serde's have this program's types.
 
 use serde_json::Value;
 
@@ -228,7 +229,8 @@ mod tests {
         assert_eq!(other.to_string().matches('`').count(), 2 + 2 * TYPES.len());
     }
 
-    /// The check accepts exactly the values that serde reads, but for arrays: serde reads an array as an object.
+    /// The check accepts exactly the values that serde reads, but for arrays: serde reads an array
+    /// as an object.
     #[test]
     fn the_form_is_that_which_is_read() {
         let values = [

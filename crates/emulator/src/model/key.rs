@@ -1,4 +1,5 @@
-//! API keys with their scopes, and the request rate of each: a window of a minute of the emulator's time, from its first request on.
+//! API keys with their scopes, and the request rate of each: a window of a minute of the emulator's
+//! time, from its first request on.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,8 @@ pub(crate) struct OrderBy {
     is_descending: bool,
 }
 
-/// A value in the form in which it is compared. Values of before a property's type was changed are in the order of their kinds.
+/// A value in the form in which it is compared. Values of before a property's type was changed are
+/// in the order of their kinds.
 #[derive(PartialEq, PartialOrd)]
 enum SortKey<'a> {
     Number(f64),
@@ -92,8 +93,8 @@ impl OrderBy {
     }
 }
 
-/// Returns the rows from `offset` on in this order, `limit` at most. Rows that compare equal keep the order of the list. Only the
-/// page is sorted: the others are put before or behind it.
+/// Returns the rows from `offset` on in this order, `limit` at most. Rows that compare equal keep
+/// the order of the list. Only the page is sorted: the others are put before or behind it.
 pub(crate) fn page(
     rows: &[&Arc<Row>],
     order: &[OrderBy],
@@ -130,7 +131,8 @@ pub(crate) fn page(
     page.iter().map(|place| Arc::clone(rows[*place])).collect()
 }
 
-/// Words, each of which has to occur in a row: in its id, in its values or in the label of an option. No words fit each row.
+/// Words, each of which has to occur in a row: in its id, in its values or in the label of an
+/// option. No words fit each row.
 #[derive(Debug)]
 pub(crate) struct Search(Vec<String>);
 

@@ -1,4 +1,5 @@
-//! Properties: the columns of a data model, and the check of a value against the type of its property.
+//! Properties: the columns of a data model, and the check of a value against the type of its
+//! property.
 
 use hookgate::event::Date;
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,8 @@ impl Property {
     /// Checks what the form does not say. Id and name become keys of JSON objects.
     ///
     /// # Errors
-    /// The first wrong part. The message has its value and the expected form, and does not name the property.
+    /// The first wrong part. The message has its value and the expected form, and does not name the
+    /// property.
     fn check(&self, is_model: impl Fn(&str) -> bool) -> Result<(), Misfit> {
         for (field, key) in [("id", &self.id), ("name", &self.name)] {
             if key.starts_with(RESERVED) {
@@ -172,7 +174,8 @@ pub(crate) struct RelationConfig {
     pub(crate) relationship_type: String,
 }
 
-/// The one value that the specification shows. It does not say that there is no other, so any text is taken.
+/// The one value that the specification shows. It does not say that there is no other, so any text
+/// is taken.
 fn many_to_one() -> String {
     "MANY_TO_ONE".to_owned()
 }

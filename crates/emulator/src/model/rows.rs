@@ -8,8 +8,8 @@ use serde_json::Value;
 
 /// Values by property id, ascending by it.
 ///
-/// A list of 100,000 rows in the order of a property reads a value of each: one short vector a row is read in a third of the time of a
-/// `BTreeMap`, whose smallest node has place for eleven values.
+/// A list of 100,000 rows in the order of a property reads a value of each: one short vector a row
+/// is read in a third of the time of a `BTreeMap`, whose smallest node has place for eleven values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RowData(Vec<(String, Value)>);
 

@@ -1,5 +1,5 @@
-//! The state of the workspace, behind one lock. Of pages, blocks, workflows and stats the specification shows no payload, so they are kept
-//! as the JSON that came.
+//! The state of the workspace, behind one lock. Of pages, blocks, workflows and stats the
+//! specification shows no payload, so they are kept as the JSON that came.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +8,8 @@ use super::{DataModel, Key, Rates};
 use crate::answer::ApiError;
 use crate::events::Actor;
 
-/// A limit of memory: what rows, data models, pages, blocks, workflows and stats take together as JSON.
+/// A limit of memory: what rows, data models, pages, blocks, workflows and stats take together as
+/// JSON.
 const MAX_BYTES: usize = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 
 /// The workspace itself.
@@ -89,7 +90,8 @@ pub(crate) struct State {
     pub(crate) workflows: Things,
     pub(crate) stats: Things,
     pub(crate) rates: Rates,
-    /// At least the bytes that are kept: those that were written since they were counted, and the count.
+    /// At least the bytes that are kept: those that were written since they were counted, and the
+    /// count.
     pub(crate) written: usize,
 }
 
@@ -115,7 +117,8 @@ impl State {
         }
     }
 
-    /// Returns the member who makes changes: the first one. The specification does not show whom a key stands for.
+    /// Returns the member who makes changes: the first one. The specification does not show whom a
+    /// key stands for.
     pub(crate) fn actor(&self) -> Actor {
         self.members.first().cloned().unwrap_or_else(|| Actor {
             id: "usr_emulator".to_owned(),
@@ -124,7 +127,8 @@ impl State {
         })
     }
 
-    /// Refuses a write of so many bytes where the workspace is full. What is there can still be deleted.
+    /// Refuses a write of so many bytes where the workspace is full. What is there can still be
+    /// deleted.
     ///
     /// # Errors
     /// 400: everything together takes too much memory.

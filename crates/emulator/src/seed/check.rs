@@ -1,4 +1,5 @@
-//! What the form of a seed does not say: ids that occur twice, values of another type than their property's, dates that are none.
+//! What the form of a seed does not say: ids that occur twice, values of another type than their
+//! property's, dates that are none.
 
 use std::collections::BTreeSet;
 

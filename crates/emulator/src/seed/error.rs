@@ -38,7 +38,8 @@ impl SeedError {
         Self::new(line, column, message.into())
     }
 
-    /// The message of serde_json ends with the place, which is shown first here. Its columns are bytes, from 0 in an empty line.
+    /// The message of serde_json ends with the place, which is shown first here. Its columns are
+    /// bytes, from 0 in an empty line.
     pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Self {
         let message = told(error);
         let place = message.rfind(" at line ").unwrap_or(message.len());

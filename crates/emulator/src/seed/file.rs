@@ -42,7 +42,8 @@ pub(crate) struct SeedFile {
 }
 
 impl SeedFile {
-    /// Returns the state that this seed describes. What it leaves out gets a name, an id, a place, or the time `now`.
+    /// Returns the state that this seed describes. What it leaves out gets a name, an id, a place,
+    /// or the time `now`.
     pub(crate) fn state(&self, now: &str, ids: &Ids) -> State {
         let mut keys = self.keys.clone();
         for (key, number) in keys.iter_mut().zip(1..) {

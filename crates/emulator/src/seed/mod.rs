@@ -12,10 +12,11 @@ use serde_json::Value;
 pub use error::SeedError;
 pub(crate) use file::SeedFile;
 
-/// The workspace that an emulator starts with, and returns to with `reset`. A snapshot is a seed as well.
+/// The workspace that an emulator starts with, and returns to with `reset`. A snapshot is a seed as
+/// well.
 ///
-/// `docs/emulator.md` has the form, and says which fields are required. An unknown field is an error, except in `pages`, `blocks`,
-/// `workflows` and `stats`.
+/// `docs/emulator.md` has the form, and says which fields are required. An unknown field is an
+/// error, except in `pages`, `blocks`, `workflows` and `stats`.
 ///
 /// ```
 /// use hookgate_emulator::Seed;
@@ -73,8 +74,9 @@ impl Seed {
         Self(Arc::new(SeedFile::default()))
     }
 
-    /// Returns the sample workspace of the docs: orders and their clients, a key of each scope (`tk_test_read`, `tk_test_write`,
-    /// `tk_test_admin`), two members, pages and a trigger. It has no subscription.
+    /// Returns the sample workspace of the docs: orders and their clients, a key of each scope
+    /// (`tk_test_read`, `tk_test_write`, `tk_test_admin`), two members, pages and a trigger. It has
+    /// no subscription.
     ///
     /// # Panics
     /// Never: a test parses the sample.

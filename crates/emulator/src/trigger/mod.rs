@@ -168,8 +168,8 @@ impl Triggers {
             .calls()
     }
 
-    /// Answers a call; `None` if no trigger has this path. A call that comes again is answered again: nothing is
-    /// deduplicated.
+    /// Answers a call; `None` if no trigger has this path. A call that comes again is answered
+    /// again: nothing is deduplicated.
     pub(crate) fn call(
         &self,
         method: &Method,
@@ -248,7 +248,8 @@ fn answered(trigger: &Trigger, query: &str, headers: &HeaderMap, body: &Bytes) -
     )
 }
 
-/// What expressions can read. Names of headers are in lower case. A body that is not JSON is a text, and none is null.
+/// What expressions can read. Names of headers are in lower case. A body that is not JSON is a
+/// text, and none is null.
 fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
     let body = match from_foreign_json(body) {
         Ok(json) => json,
@@ -363,8 +364,8 @@ impl Triggers {
         })
     }
 
-    /// Changes the fields that the patch names, of a workflow's trigger. If the workflow has several, changes the one with this method.
-    /// `None` if there is none.
+    /// Changes the fields that the patch names, of a workflow's trigger. If the workflow has
+    /// several, changes the one with this method. `None` if there is none.
     ///
     /// # Errors
     /// A sentence that states the expected form. Then nothing has changed.

@@ -1,12 +1,13 @@
-//! Templates with the expressions of the specification: `{{trigger.body}}`, `{{trigger.body.<path>}}`, `{{trigger.headers.<name>}}`,
-//! `{{trigger.query.<name>}}`.
+//! Templates with the expressions of the specification: `{{trigger.body}}`,
+//! `{{trigger.body.<path>}}`, `{{trigger.headers.<name>}}`, `{{trigger.query.<name>}}`.
 
 use serde_json::{Map, Value};
 
 /// Evaluates a template. `trigger` has `body`, `headers` and `query`.
 ///
-/// A text that is one expression becomes its value, with its type, and null where there is none. Expressions within a text become
-/// text: strings as they are, other values as JSON, and nothing where there is none. Other text is not changed.
+/// A text that is one expression becomes its value, with its type, and null where there is none.
+/// Expressions within a text become text: strings as they are, other values as JSON, and nothing
+/// where there is none. Other text is not changed.
 pub(super) fn evaluated(template: &Value, trigger: &Value) -> Value {
     match template {
         Value::String(text) => of_text(text, trigger),
@@ -45,7 +46,8 @@ fn of_text(text: &str, trigger: &Value) -> Value {
     Value::String(out)
 }
 
-/// Returns the value of `trigger.body.a.b`, null where there is none. `None` if it is not an expression about the trigger.
+/// Returns the value of `trigger.body.a.b`, null where there is none. `None` if it is not an
+/// expression about the trigger.
 fn found<'a>(trigger: &'a Value, expression: &str) -> Option<&'a Value> {
     let path = expression.strip_prefix("trigger.")?;
     let mut parts = path.split('.');

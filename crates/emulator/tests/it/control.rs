@@ -206,7 +206,8 @@ async fn the_tier_is_set_and_decides_the_rate() {
     );
 }
 
-/// The events that were emitted, the newest first: a subscription takes them, though no receiver is there.
+/// The events that were emitted, the newest first: a subscription takes them, though no receiver is
+/// there.
 async fn emitted(service: &Service) -> Vec<Value> {
     each(&service.get("deliveries").await.data(), "payload")
 }
@@ -303,7 +304,8 @@ async fn triggers_are_added_changed_and_deleted_at_run_time() {
 async fn a_snapshot_holds_everything_and_another_emulator_goes_on_from_it() {
     let service = Service::by_hand(Seed::orders()).await;
     service.subscribe_nobody();
-    // A changed body, a used rate window, a drawn fault, a trigger's call, time, and a retry that waits.
+    // A changed body, a used rate window, a drawn fault, a trigger's call, time, and a retry that
+    // waits.
     service.emulator.fault_first("altered-byte", 1).unwrap();
     service.emulator.fault_seeded("status-500", 3).unwrap();
     let rows = "/datamodels/dm_orders/rows";

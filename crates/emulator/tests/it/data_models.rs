@@ -160,7 +160,8 @@ async fn the_use_of_409_is_a_switch() {
     service.delete(named).await.data();
 }
 
-/// Returns the messages about a property: when it is added to `dm_orders`, and when it is the second one of a new data model.
+/// Returns the messages about a property: when it is added to `dm_orders`, and when it is the
+/// second one of a new data model.
 async fn refused_property(service: &Service, property: Value) -> [String; 2] {
     let add = json!({ "add": [property] });
     let path = "/datamodels/dm_orders/properties";
@@ -272,7 +273,8 @@ POST /datamodels {"title": " "} => `title` is " ", expected more than white spac
     }
 }
 
-/// The specification shows no other `relationshipType` than one, and does not say that there is none.
+/// The specification shows no other `relationshipType` than one, and does not say that there is
+/// none.
 #[tokio::test]
 async fn a_data_model_that_relations_point_to_is_not_deleted() {
     let service = Service::orders().await;

@@ -403,8 +403,9 @@ async fn deliveries_go_to_an_app_in_this_process_over_its_transport() {
     emulator.assert_delivered("row.deleted", json!({ "rowId": "row_order_1" }));
 }
 
-/// All of the work is in this thread, so its processor time counts. Work that waits for a timer fails, as time stands still. A machine
-/// that is slow at any request, such as one whose system calls are emulated, is held to a third of its requests.
+/// All of the work is in this thread, so its processor time counts. Work that waits for a timer
+/// fails, as time stands still. A machine that is slow at any request, such as one whose system
+/// calls are emulated, is held to a third of its requests.
 #[tokio::test]
 async fn three_hundred_changes_a_second_are_delivered() {
     let (service, handled) = subscribed().await;

@@ -1,4 +1,5 @@
-//! docs/emulator.md against the program: no control, switch, fault or test is missing, and none is named that does not exist.
+//! docs/emulator.md against the program: no control, switch, fault or test is missing, and none is
+//! named that does not exist.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! Made-up requests and seeds: the short form of the two fuzz targets, by a seed. Some 6,000 requests and 2,000 seeds; with `HOOKGATE_TIMES=20`
-//! twenty times as many, and with `HOOKGATE_SEED` other ones.
+//! Made-up requests and seeds: the short form of the two fuzz targets, by a seed. Some 6,000
+//! requests and 2,000 seeds; with `HOOKGATE_TIMES=20` twenty times as many, and with
+//! `HOOKGATE_SEED` other ones.
 
 #[path = "../../../../fuzz/src/choices.rs"]
 mod choices;

@@ -48,7 +48,8 @@ async fn the_window_follows_the_emulators_time() {
     assert_eq!(answer.number("x-ratelimit-remaining"), 59);
 }
 
-/// The end of a window is told in the emulator's time. A client that compares it with `Date` knows how long to wait.
+/// The end of a window is told in the emulator's time. A client that compares it with `Date` knows
+/// how long to wait.
 // fault M7: an emulator whose time was advanced tells the end of a rate's window beside the real date: a client waits too long, or not at all
 #[tokio::test]
 async fn answers_have_the_date_of_the_emulators_clock() {

@@ -1,4 +1,5 @@
-//! The emulator over HTTP, as the specification's reader uses it. A module a section; `docs.rs` says which test shows which statement.
+//! The emulator over HTTP, as the specification's reader uses it. A module a section; `docs.rs`
+//! says which test shows which statement.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

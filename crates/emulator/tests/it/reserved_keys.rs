@@ -1,5 +1,5 @@
-//! Bodies with keys that serde_json reserves for itself. Read as a `serde_json::Value`, each text below one is parsed again, until the
-//! stack overflows and the process aborts.
+//! Bodies with keys that serde_json reserves for itself. Read as a `serde_json::Value`, each text
+//! below one is parsed again, until the stack overflows and the process aborts.
 
 use serde_json::json;
 
@@ -12,7 +12,8 @@ const RAW: &str = "$serde_json::private::RawValue";
 fn nested() -> String {
     let mut json = "1".to_owned();
     for _ in 0..70 {
-        // In this form a quote grows by five bytes with each text around it, and not to twice its length.
+        // In this form a quote grows by five bytes with each text around it, and not to twice its
+        // length.
         let text = json.replace('\\', "\\u005c").replace('"', "\\u0022");
         json = format!(
             "{}{{\"{RAW}\":\"{text}\"}}{}",

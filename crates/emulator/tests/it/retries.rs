@@ -1,4 +1,5 @@
-//! *Delivery and retry*, over real connections: the clock of the emulator is moved by the test alone.
+//! *Delivery and retry*, over real connections: the clock of the emulator is moved by the test
+//! alone.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +41,8 @@ async fn a_receiver_that_is_down_for_30_hours_gets_what_is_not_discarded() {
     let deliveries = json!(service.emulator.deliveries());
     let states = each(&deliveries, "state");
     let state = |state: &str| states.iter().filter(|one| **one == state).count();
-    // Two hours and 36 minutes after its event the last attempt was made: those of the last three hours have one left.
+    // Two hours and 36 minutes after its event the last attempt was made: those of the last three
+    // hours have one left.
     assert_eq!((state("delivered"), state("discarded")), (2, 28));
     assert_eq!(handled.events().len(), 2);
     for attempts in each(&deliveries, "attempts") {

@@ -284,8 +284,8 @@ async fn the_control_searches_all_rows_for_words_in_ids_values_and_labels() {
     assert_eq!(own["meta"]["total"], 121);
 }
 
-/// Compared with pages of a table that has no other rows, read in between, by the processor time of this thread, in which all of the
-/// work is. A sort of all rows takes as long as 50 pages.
+/// Compared with pages of a table that has no other rows, read in between, by the processor time of
+/// this thread, in which all of the work is. A sort of all rows takes as long as 50 pages.
 #[tokio::test]
 async fn a_page_of_500_out_of_100_000_rows_is_quick() {
     let (large, small) = (numbered(100_000).await, numbered(500).await);

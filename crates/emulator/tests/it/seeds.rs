@@ -131,8 +131,8 @@ fn properties_that_cannot_be_have_their_place_and_their_name_in_a_seed() {
     }
 }
 
-/// Each part of a sound seed is left out, doubled, cut off or made another value: what is refused is refused with a place and with
-/// what was expected.
+/// Each part of a sound seed is left out, doubled, cut off or made another value: what is refused
+/// is refused with a place and with what was expected.
 #[test]
 fn every_error_has_a_place_and_says_what_was_expected() {
     let values =

@@ -129,7 +129,8 @@ impl Service {
         Self::of(Emulator::builder(seed).clock(clock).start().await.unwrap())
     }
 
-    /// A request of the API with the key `tk_test_admin` where the path begins with a slash, else of the control API.
+    /// A request of the API with the key `tk_test_admin` where the path begins with a slash, else
+    /// of the control API.
     pub(crate) async fn ask(
         &self,
         method: &str,
@@ -277,8 +278,8 @@ pub(crate) fn cpu_time() -> Duration {
     std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap()
 }
 
-/// Runs work of a current-thread runtime while tokio's time stands still: no time limit is met because the machine is busy. Work that
-/// waits for a timer fails.
+/// Runs work of a current-thread runtime while tokio's time stands still: no time limit is met
+/// because the machine is busy. Work that waits for a timer fails.
 pub(crate) async fn in_still_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::pause();
     let began = tokio::time::Instant::now();

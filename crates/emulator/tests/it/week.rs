@@ -1,5 +1,6 @@
-//! End to end in one clock: a client of the API, emulator, retries and a receiver of hookgate in this process. In a release build,
-//! as `scripts/soak` makes it, with 10,000 events; else with a part of them.
+//! End to end in one clock: a client of the API, emulator, retries and a receiver of hookgate in
+//! this process. In a release build, as `scripts/soak` makes it, with 10,000 events; else with a
+//! part of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -54,8 +55,9 @@ async fn on_event(State(runs): State<Runs>, event: Event) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// Changes a row through the API until that is done, as a client does: an answer of 429 or 500 has done nothing, and a connection
-/// that closes without an answer has done the change. Returns the row's id where there was an answer.
+/// Changes a row through the API until that is done, as a client does: an answer of 429 or 500 has
+/// done nothing, and a connection that closes without an answer has done the change. Returns the
+/// row's id where there was an answer.
 async fn written(service: &Service, method: &str, path: &str, body: &str) -> Option<String> {
     loop {
         let rows = format!("{}/datamodels/dm_orders/rows", service.emulator.base_url());

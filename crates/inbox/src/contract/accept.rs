@@ -1,4 +1,5 @@
-//! Accepting: one of many copies is new, ids are remembered for their retention, entries are stored byte for byte.
+//! Accepting: one of many copies is new, ids are remembered for their retention, entries are stored
+//! byte for byte.
 
 use super::*;
 
@@ -91,7 +92,8 @@ pub(super) async fn the_retention_ends(subject: Subject) {
         let job = subject.one().await;
         assert_eq!(subject.settle(&job, End::Done).await, Ownership::Held);
     }
-    // The engine deletes at a time of its own choice, but while workers lease. The pause lets a thread of the engine do so.
+    // The engine deletes at a time of its own choice, but while workers lease. The pause lets a
+    // thread of the engine do so.
     for _ in 0..200 {
         subject.pass(1).await;
         subject.lease(request(1)).await;

@@ -111,7 +111,8 @@ pub(super) async fn an_operators_word_runs_an_entry_that_is_too_old(subject: Sub
     }
 }
 
-/// Its age is not known then: the clock was set back since, or ran ahead before. An engine on the clock of a server is not tested.
+/// Its age is not known then: the clock was set back since, or ran ahead before. An engine on the
+/// clock of a server is not tested.
 pub(super) async fn an_entry_whose_first_lease_lies_far_ahead_is_not_run(subject: Subject) {
     let Time::Manual(clock) = &subject.time else {
         return;

@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use fastrand::Rng;
 
-/// Tries a property on so many random cases, other ones in each run. `HOOKGATE_SEED` repeats the case that a failure names.
+/// Tries a property on so many random cases, other ones in each run. `HOOKGATE_SEED` repeats the
+/// case that a failure names.
 pub(crate) fn each_case(cases: u32, property: impl Fn(&mut Rng)) {
     let seeds: Vec<u64> = match std::env::var("HOOKGATE_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],

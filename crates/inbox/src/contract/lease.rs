@@ -40,7 +40,8 @@ pub(super) async fn two_lessors_never_get_the_same_entry(subject: Subject) {
         let engine = Arc::clone(&subject.engine);
         lessors.spawn(async move {
             let mut mine = Vec::new();
-            // A call without a result may have met entries that are being leased to others: it is repeated.
+            // A call without a result may have met entries that are being leased to others: it is
+            // repeated.
             let mut nothing = 0;
             while nothing < 3 {
                 let jobs = engine.lease(request(3)).await.unwrap().jobs;
@@ -153,8 +154,9 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
         max_tries: 1,
         ..request(9)
     };
-    // The first entry still runs in this process, although its lease has ended: it is not leased and does not become a dead letter, and
-    // `next_in` does not ask for an early call because of it.
+    // The first entry still runs in this process, although its lease has ended: it is not leased
+    // and does not become a dead letter, and `next_in` does not ask for an early call because of
+    // it.
     let batch = subject.lease(without).await;
     assert!(batch.jobs.is_empty());
     let dead_lettered: Vec<_> = batch.dead_lettered.iter().map(|listed| listed.id).collect();
@@ -163,8 +165,8 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Held);
 }
 
-/// The case: the lease of an entry has ended, another worker has leased and returned the entry, and the first run still goes on in this
-/// process.
+/// The case: the lease of an entry has ended, another worker has leased and returned the entry, and
+/// the first run still goes on in this process.
 pub(super) async fn an_excepted_entry_is_left_alone_where_it_waits(subject: Subject) {
     subject
         .with_rows(&[("a", "a_1"), ("a", "a_2"), ("b", "b_1")])

@@ -1,5 +1,5 @@
-//! An engine in memory, on tokio's time, which tests can pause: a plain reference of an [`Engine`], with faults that a test can
-//! order.
+//! An engine in memory, on tokio's time, which tests can pause: a plain reference of an [`Engine`],
+//! with faults that a test can order.
 
 #![allow(clippy::unwrap_used)] // Tests may panic on unexpected results.
 

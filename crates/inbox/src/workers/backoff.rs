@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-/// The longest wait: longer than any useful one, and short enough that arithmetic on it cannot overflow.
+/// The longest wait: longer than any useful one, and short enough that arithmetic on it cannot
+/// overflow.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// The shortest wait: an immediate retry would most likely meet the same cause of failure.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The time that a failed entry waits for its next run: it doubles each time, up to a cap, with a random part, so that entries
-/// that failed together are not run again together.
+/// The time that a failed entry waits for its next run: it doubles each time, up to a cap, with a
+/// random part, so that entries that failed together are not run again together.
 ///
 /// The time of the next run is stored with the entry, so it survives the end of the process.
 ///
@@ -39,16 +40,17 @@ pub enum Jitter {
     None,
     /// Half of the wait is random: the result lies between half the wait and the whole wait.
     Equal,
-    /// All of the wait is random, except a tenth of the first wait. This spreads best, but can give several short waits in a row.
+    /// All of the wait is random, except a tenth of the first wait. This spreads best, but can give
+    /// several short waits in a row.
     Full,
 }
 
 impl Backoff {
-    /// Waits `base` after the first run, twice as long after each further run, and never longer than `cap`; with
-    /// [`Jitter::Equal`].
+    /// Waits `base` after the first run, twice as long after each further run, and never longer
+    /// than `cap`; with [`Jitter::Equal`].
     ///
-    /// A base below one millisecond is set to one millisecond. The longest wait is 30 days. A cap below the base is set to the
-    /// base.
+    /// A base below one millisecond is set to one millisecond. The longest wait is 30 days. A cap
+    /// below the base is set to the base.
     #[must_use]
     pub fn exponential(base: Duration, cap: Duration) -> Self {
         let base = base.clamp(SHORTEST, LONGEST);
@@ -66,7 +68,8 @@ impl Backoff {
         self
     }
 
-    /// Returns the wait after this number of runs, for this random number from 0 to 1. The result depends on nothing else.
+    /// Returns the wait after this number of runs, for this random number from 0 to 1. The result
+    /// depends on nothing else.
     #[must_use]
     pub fn wait(&self, tries: u32, random: f64) -> Duration {
         // No number that a caller passes makes it overflow.
@@ -107,7 +110,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    /// The default runs last at least as long as the sender's own attempts, for every random number.
+    /// The default runs last at least as long as the sender's own attempts, for every random
+    /// number.
     #[test]
     fn the_default_tries_outlast_the_senders_own() {
         let total = |random| -> Duration {

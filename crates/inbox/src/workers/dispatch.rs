@@ -22,9 +22,11 @@ use super::state::{Phase, WorkersState, call_store};
 use crate::engine::{Batch, Job, LeaseRequest};
 use crate::entry::EntryId;
 
-/// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
+/// The most time that a lease call may take: if its answer is lost, the leased entries wait until
+/// their leases end.
 const LEASE_CALL: Duration = Duration::from_secs(30);
-/// The least time between two lease calls if the first returned fewer entries than there were free places.
+/// The least time between two lease calls if the first returned fewer entries than there were free
+/// places.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Dispatcher<S> {
@@ -37,8 +39,8 @@ pub(super) struct Dispatcher<S> {
     due: Option<Instant>,
 }
 
-/// Listens from now on: called before a lease, so that no signal between the lease and the wait is lost. A signal from before is
-/// used up, since the lease finds what it was about.
+/// Listens from now on: called before a lease, so that no signal between the lease and the wait is
+/// lost. A signal from before is used up, since the lease finds what it was about.
 pub(crate) fn listen(changed: &Notify) -> Pin<Box<Notified<'_>>> {
     loop {
         let mut listening = Box::pin(changed.notified());
@@ -65,12 +67,14 @@ where
         }
     }
 
-    /// Works until the workers must stop, and then until all runs have ended. A store that fails never ends it.
+    /// Works until the workers must stop, and then until all runs have ended. A store that fails
+    /// never ends it.
     pub(super) async fn run(mut self) {
         let pause = Backoff::exponential(Duration::from_millis(100), Duration::from_secs(5));
         let mut failures = 0_u32;
         while self.shared.is_working() {
-            // Takes all runs that have ended by now, so that one lease fills all their places: each lease waits for a commit.
+            // Takes all runs that have ended by now, so that one lease fills all their places: each
+            // lease waits for a commit.
             while let Some(ended) = self.running.try_join_next_with_id() {
                 self.note(ended);
             }
@@ -84,7 +88,8 @@ where
             let asked = Instant::now();
             self.due = self.due.filter(|due| *due > asked);
             let lease_request = self.lease_request(free);
-            // Not cut off when the workers must stop: the entries that the call leases must be returned.
+            // Not cut off when the workers must stop: the entries that the call leases must be
+            // returned.
             let limit = shared.settings.lease.min(LEASE_CALL);
             match call_store(limit, || shared.engine.lease(lease_request)).await {
                 Ok(batch) => {
@@ -148,7 +153,8 @@ where
         while self.shared.is_working() {
             let until = self.due.map_or(until, |due| due.min(until));
             let has_run_ended = self.next(Some(until), Some(&mut listening)).await;
-            // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased already.
+            // The end of a run may free its row for another event. Without `serial_by_row`, all due
+            // entries were leased already.
             if serial || !has_run_ended {
                 return;
             }
@@ -166,8 +172,8 @@ where
         self.entries.insert(task.id(), id);
     }
 
-    /// Waits for the end of a run, this time, a signal that entries may be due, or the order to stop. Returns whether a run has
-    /// ended.
+    /// Waits for the end of a run, this time, a signal that entries may be due, or the order to
+    /// stop. Returns whether a run has ended.
     async fn next(
         &mut self,
         until: Option<Instant>,
@@ -203,7 +209,8 @@ where
     }
 
     fn note(&mut self, ended: Result<(Id, Option<Instant>), JoinError>) {
-        // No task here panics, and none is cancelled; if one were, its entry would be leased again when its lease ends.
+        // No task here panics, and none is cancelled; if one were, its entry would be leased again
+        // when its lease ends.
         let (task, due) = ended.unwrap_or_else(|error| (error.id(), None));
         self.entries.remove(&task);
         self.due = [self.due, due].into_iter().flatten().min();

@@ -28,7 +28,8 @@ pub(super) type Reason = Arc<dyn Error + Send + Sync>;
 pub struct AttemptReport {
     /// The entry.
     pub id: EntryId,
-    /// The outcome of the handler, as the layer would report it: handled, unhandled, dead-lettered or failed.
+    /// The outcome of the handler, as the layer would report it: handled, unhandled, dead-lettered
+    /// or failed.
     pub outcome: Outcome,
     /// The state of the entry after the run.
     pub disposition: Disposition,
@@ -59,8 +60,9 @@ pub enum Disposition {
     Dead,
     /// It was cut off by a shutdown and is due at once. The run does not count.
     Returned,
-    /// The result is not stored: the lease was lost before the end, the store could not be reached in time, or it refused the
-    /// settlement permanently. Another run will begin, or has begun already. The effects of this run remain.
+    /// The result is not stored: the lease was lost before the end, the store could not be reached
+    /// in time, or it refused the settlement permanently. Another run will begin, or has begun
+    /// already. The effects of this run remain.
     Unrecorded,
 }
 
@@ -78,9 +80,10 @@ pub struct DeadEntry {
     pub tries: u32,
     /// The reason, in one line, as it is stored with the entry.
     pub error: String,
-    /// The delivery. `None` if no run reported the end: the lease of the last run ended without a settlement, for example because
-    /// its process was killed; the entry is [too old](super::Workers::claim_retention) to be run again; or the stored data was
-    /// changed and is not a valid delivery.
+    /// The delivery. `None` if no run reported the end: the lease of the last run ended without a
+    /// settlement, for example because its process was killed; the entry is [too
+    /// old](super::Workers::claim_retention) to be run again; or the stored data was changed and is
+    /// not a valid delivery.
     pub delivery: Option<Delivery>,
 }
 
@@ -190,8 +193,9 @@ impl DeadEntry {
     }
 }
 
-/// Returns the error that is stored with an entry after a failed run: one line of bounded length with the name of the outcome and
-/// the reason that the handler gave. It contains no body and no header.
+/// Returns the error that is stored with an entry after a failed run: one line of bounded length
+/// with the name of the outcome and the reason that the handler gave. It contains no body and no
+/// header.
 pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
     let mut line = outcome.name().to_owned();
     if let Outcome::Failed(Failure::Status(status)) = outcome {

@@ -34,8 +34,8 @@ const REPEAT_FOR: Duration = Duration::from_secs(600);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown. Returns
-/// when the entry is due again, if it is.
+/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its
+/// limit, or a shutdown. Returns when the entry is due again, if it is.
 pub(super) async fn work<S, R>(
     shared: Arc<WorkersState>,
     service: S,
@@ -155,12 +155,14 @@ fn settlement(
     }
 }
 
-/// Sends the settlement at once, and again while the store is down. The holder keeps a lease that has ended until another worker
-/// takes the entry, so the settlement is repeated until the time limit. If the store comes back after an hour, other workers have
-/// already taken the entry. Returns `None` if the store never accepted the call.
+/// Sends the settlement at once, and again while the store is down. The holder keeps a lease that
+/// has ended until another worker takes the entry, so the settlement is repeated until the time
+/// limit. If the store comes back after an hour, other workers have already taken the entry.
+/// Returns `None` if the store never accepted the call.
 ///
-/// If the store refuses the settlement, the text of its error may be the cause: it is sent once more, at once, with a plainer
-/// text, and then not again. The entry is due again when its lease ends.
+/// If the store refuses the settlement, the text of its error may be the cause: it is sent once
+/// more, at once, with a plainer text, and then not again. The entry is due again when its lease
+/// ends.
 async fn settle(
     shared: &WorkersState,
     id: EntryId,
@@ -195,7 +197,8 @@ async fn settle(
     }
 }
 
-/// Makes a dead letter of an entry that cannot be read: no run could ever read it, so an operator must look at it.
+/// Makes a dead letter of an entry that cannot be read: no run could ever read it, so an operator
+/// must look at it.
 async fn dead_letter(
     shared: &WorkersState,
     id: EntryId,
@@ -221,7 +224,8 @@ async fn dead_letter(
     }
 }
 
-/// Returns an entry that was leased and will not be run. It need not be leased again here: the workers must stop.
+/// Returns an entry that was leased and will not be run. It need not be leased again here: the
+/// workers must stop.
 pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Option<Instant> {
     settle(&shared, job.id, job.token, &mut End::Return).await;
     None

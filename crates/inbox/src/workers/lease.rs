@@ -11,10 +11,11 @@ use tokio::time::{Instant, sleep_until};
 use super::hooks::{LostLease, Step};
 use super::state::{WorkersState, call_store};
 
-/// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
-/// renewal. When it is dropped, the renewals end.
+/// A lease that a task of its own renews after each third of its time: neither the handler nor
+/// other entries can delay the renewal. When it is dropped, the renewals end.
 pub(super) struct Lease {
-    /// Set by the first of two: a renewal that finds the lease lost, and reports it, or the settlement, which finds out itself.
+    /// Set by the first of two: a renewal that finds the lease lost, and reports it, or the
+    /// settlement, which finds out itself.
     is_over: Arc<AtomicBool>,
     renewing: AbortHandle,
 }
@@ -40,8 +41,8 @@ impl Lease {
         }
     }
 
-    /// From now on the settlement reports whether the lease is held: a renewal that arrives after it finds no lease. Returns false
-    /// if a renewal has found and reported that the lease is lost.
+    /// From now on the settlement reports whether the lease is held: a renewal that arrives after
+    /// it finds no lease. Returns false if a renewal has found and reported that the lease is lost.
     pub(super) fn begin_settlement(&self) -> bool {
         !self.is_over.swap(true, Ordering::SeqCst)
     }
@@ -77,8 +78,8 @@ async fn renew(
                 }
                 return;
             }
-            // The renewal may have succeeded or not, and the next may succeed: the call is repeated several times before the lease
-            // ends.
+            // The renewal may have succeeded or not, and the next may succeed: the call is repeated
+            // several times before the lease ends.
             Err(error) => {
                 shared.tell(Step::StoreFailed("renew", &error));
                 Instant::now() + (every / 4).max(Duration::from_millis(1))

@@ -1,4 +1,5 @@
-//! Metrics of an inbox's workers (feature `metrics`), and gauges of the inbox, read when they are asked for.
+//! Metrics of an inbox's workers (feature `metrics`), and gauges of the inbox, read when they are
+//! asked for.
 
 #![expect(
     clippy::disallowed_methods,
@@ -43,7 +44,8 @@ impl WorkersMetrics {
         counter!(name, "inbox" => self.0.clone())
     }
 
-    /// Registers the counters that must not be missed: Prometheus sees no increase when a counter appears with its first value.
+    /// Registers the counters that must not be missed: Prometheus sees no increase when a counter
+    /// appears with its first value.
     fn register(&self) {
         for name in [DEAD_LETTERS, LOST_LEASES] {
             self.counter(name).increment(0);
@@ -119,12 +121,14 @@ fn describe() {
 }
 
 impl Inbox {
-    /// Sets the gauges to the current content of the inbox, and describes its metrics to the recorder. Call it **before
-    /// each rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed. `name` is the
-    /// value of the label `inbox`: give the name that [`Workers::metrics_name`](crate::Workers::metrics_name) got.
+    /// Sets the gauges to the current content of the inbox, and describes its metrics to the
+    /// recorder. Call it **before each rendering**, in the route that serves `/metrics`, or every
+    /// few seconds where metrics are pushed. `name` is the value of the label `inbox`: give the
+    /// name that [`Workers::metrics_name`](crate::Workers::metrics_name) got.
     ///
-    /// It asks the store. One process that calls it is enough, because all processes see the same inbox. The work of the
-    /// workers is counted when it happens. `docs/operations.md` lists all metrics.
+    /// It asks the store. One process that calls it is enough, because all processes see the same
+    /// inbox. The work of the workers is counted when it happens. `docs/operations.md` lists all
+    /// metrics.
     ///
     /// # Errors
     /// The store failed to answer, and no gauge was set.

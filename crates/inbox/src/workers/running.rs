@@ -21,9 +21,10 @@ use super::state::{Phase, WorkersState};
 const TO_RELEASE: Duration = Duration::from_secs(1);
 
 impl Workers {
-    /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. Pass the service that the layer would
-    /// guard, without the layer, since deliveries in the inbox were verified before they were stored.
-    /// [The crate's page](crate#handling-the-entries) describes its request, and lists the meaning of each answer.
+    /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. Pass
+    /// the service that the layer would guard, without the layer, since deliveries in the inbox
+    /// were verified before they were stored. [The crate's page](crate#handling-the-entries)
+    /// describes its request, and lists the meaning of each answer.
     ///
     /// # Errors
     /// A setting is zero or out of range; the message names it.
@@ -49,8 +50,10 @@ impl Workers {
         Ok(RunningWorkers { shared, task })
     }
 
-    /// As [`start`](Self::start), with a function of one argument, as [`Receiver::handle`](hookgate::Receiver::handle) takes it: an
-    /// [`Event<R>`](hookgate::Event), a [`Delivery`](hookgate::Delivery), or your own type. See [`FromDelivery`] and [`IntoAnswer`].
+    /// As [`start`](Self::start), with a function of one argument, as
+    /// [`Receiver::handle`](hookgate::Receiver::handle) takes it: an [`Event<R>`](hookgate::Event),
+    /// a [`Delivery`](hookgate::Delivery), or your own type. See [`FromDelivery`] and
+    /// [`IntoAnswer`].
     ///
     /// # Errors
     /// As `start`.
@@ -69,9 +72,9 @@ impl Workers {
 
 /// Workers that are running.
 ///
-/// If they are dropped without a [`shutdown`](Self::shutdown), they lease no more entries; the runs in progress go on to their
-/// ends, for as long as the runtime exists. Entries whose runs end with the runtime are due again when their leases end, and
-/// those runs count.
+/// If they are dropped without a [`shutdown`](Self::shutdown), they lease no more entries; the runs
+/// in progress go on to their ends, for as long as the runtime exists. Entries whose runs end with
+/// the runtime are due again when their leases end, and those runs count.
 #[must_use = "dropped, they stop"]
 pub struct RunningWorkers {
     shared: Arc<WorkersState>,
@@ -79,11 +82,13 @@ pub struct RunningWorkers {
 }
 
 impl RunningWorkers {
-    /// Leases no more entries, and waits for the handlers in progress. Handlers that still run after `limit` are aborted, and
-    /// their entries are due again at once, in any process; an aborted run does not count. `Duration::MAX` waits without a limit.
+    /// Leases no more entries, and waits for the handlers in progress. Handlers that still run
+    /// after `limit` are aborted, and their entries are due again at once, in any process; an
+    /// aborted run does not count. `Duration::MAX` waits without a limit.
     ///
-    /// Returns within a second after `limit`. An entry whose settlement the store did not receive by then, for example because
-    /// the store is down, is due again when its lease ends. A handler that blocks its thread cannot be aborted.
+    /// Returns within a second after `limit`. An entry whose settlement the store did not receive
+    /// by then, for example because the store is down, is due again when its lease ends. A handler
+    /// that blocks its thread cannot be aborted.
     pub async fn shutdown(mut self, limit: Duration) -> usize {
         self.shared.phase.send_replace(Phase::Stop);
         if timeout(limit, &mut self.task).await.is_ok() {

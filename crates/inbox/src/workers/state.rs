@@ -37,7 +37,8 @@ impl WorkersState {
         *self.phase.borrow() == Phase::Work
     }
 
-    /// Reports a step to each observer: tracing, metrics and the user's hooks. The workers do not write a delivery log.
+    /// Reports a step to each observer: tracing, metrics and the user's hooks. The workers do not
+    /// write a delivery log.
     pub(super) fn tell(&self, step: Step<'_>) {
         #[cfg(feature = "tracing")]
         self.settings.tracing.observe(step);
@@ -47,7 +48,8 @@ impl WorkersState {
     }
 }
 
-/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic:
+/// each is an error.
 pub(super) async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,

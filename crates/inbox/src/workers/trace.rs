@@ -21,7 +21,8 @@ impl Tracing {
     pub(super) fn observe(&self, step: Step<'_>) {
         match step {
             Step::Ended(span, report) => self.ended(span, report),
-            // Only without a delivery: a dead letter with one was made by a run, and `ended` writes the line of that run.
+            // Only without a delivery: a dead letter with one was made by a run, and `ended` writes
+            // the line of that run.
             Step::DeadLettered(entry) if entry.delivery.is_none() => {
                 tracing::warn!(target: TARGET,
                     event = entry.event_id.as_str(),
@@ -69,7 +70,8 @@ impl Tracing {
     }
 }
 
-/// Returns an error with its sources, only the first line of each: in further lines a database adds the row that it refused.
+/// Returns an error with its sources, only the first line of each: in further lines a database adds
+/// the row that it refused.
 fn first_lines(error: &StoreError) -> String {
     let error: &(dyn Error + 'static) = error;
     let errors = std::iter::successors(Some(error), |error| Error::source(*error));

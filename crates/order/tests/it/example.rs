@@ -30,7 +30,8 @@ enum Kind {
 
 const KINDS: [Kind; 3] = [Kind::Created, Kind::Updated, Kind::Deleted];
 
-/// The event at this place of a history. Every second one of a kind names two properties. Each value is of one event alone.
+/// The event at this place of a history. Every second one of a kind names two properties. Each
+/// value is of one event alone.
 fn at_place(place: usize, kind: Kind, time: &str) -> Event {
     let names = if place.is_multiple_of(2) { "AB" } else { "A" };
     let of_each = |form: &dyn Fn(char) -> String| names.chars().map(form).collect::<Vec<_>>();
@@ -69,8 +70,8 @@ fn in_order(kinds: &[Kind]) -> Option<Values> {
     row
 }
 
-/// All histories of up to five events of one row, also with an id that is used again, deletions, and events that were lost; with
-/// times in whole seconds, and with other numbers of digits.
+/// All histories of up to five events of one row, also with an id that is used again, deletions,
+/// and events that were lost; with times in whole seconds, and with other numbers of digits.
 #[test]
 fn every_order_of_up_to_five_events_ends_with_the_same_row() {
     let times = [
@@ -111,8 +112,8 @@ fn every_order_of_up_to_five_events_ends_with_the_same_row() {
     }
 }
 
-/// The order of two equal times, and of a time that can't be read, is unknown: such a deletion deletes nothing. `02` may be any moment
-/// of its second, and is read as `02.000`.
+/// The order of two equal times, and of a time that can't be read, is unknown: such a deletion
+/// deletes nothing. `02` may be any moment of its second, and is read as `02.000`.
 #[test]
 fn a_creation_and_a_deletion_end_with_the_same_row_in_both_orders() {
     for (created, deleted, exists) in [
@@ -181,7 +182,8 @@ fn ordered_ends_with_the_newest_values_in_any_order() {
         let change = format!(r#","changes":{{"Total":{{"before":{before},"after":{after}}}}}"#);
         at(&event(4, "updated", &change), second).replace("evt_4", &format!("evt_{id}"))
     };
-    // Their times are 4.900, 4.950 and 5: the sender drops zeros. The last value may be that from before the update in between.
+    // Their times are 4.900, 4.950 and 5: the sender drops zeros. The last value may be that from
+    // before the update in between.
     let new = at(
         &event(4, "created", r#","properties":{"Total":5}"#),
         "04.900",

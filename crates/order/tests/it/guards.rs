@@ -89,7 +89,8 @@ fn routed(receiver: Receiver, guard: &OrderGuard, handler: MethodRouter) -> Rout
     Router::new().route("/hook", route)
 }
 
-/// As after a crash between the handler's effect and the commit of its claim: without deduplication each copy runs.
+/// As after a crash between the handler's effect and the commit of its claim: without deduplication
+/// each copy runs.
 fn without_deduplication() -> Receiver {
     let receiver = Receiver::builder().secret(secret());
     receiver.without_deduplication().build().unwrap()
@@ -321,7 +322,8 @@ fn of_row_2(event: Sent) -> Sent {
     Sent::new(body.replace("row_1", "row_2"))
 }
 
-/// The newest event is repeated, and leaves the record as it is: a newer one is handled while it runs.
+/// The newest event is repeated, and leaves the record as it is: a newer one is handled while it
+/// runs.
 // fault G5: a repeat of the newest event runs while a newer one is handled, ends last, and is not reported as overlapped
 #[tokio::test]
 async fn a_repeated_event_that_overlaps_a_newer_one_is_reported() {
@@ -401,7 +403,8 @@ async fn two_events_of_a_row_are_handled_one_after_the_other_and_other_rows_do_n
     assert_eq!(slow.handled(), "evt_c_1, evt_a_3, evt_b_1");
 }
 
-/// The run of the first one goes on after its answer, and is waited for by the second's retries too.
+/// The run of the first one goes on after its answer, and is waited for by the second's retries
+/// too.
 // fault G8: two events of one row are handled side by side in one process, and the handler of the older one writes last
 #[tokio::test(start_paused = true)]
 async fn an_event_that_waits_too_long_for_its_row_is_answered_503_and_handled_by_a_retry() {
@@ -519,7 +522,8 @@ async fn a_store_that_fails_in_any_way_is_answered_503_and_no_order_is_guessed()
     }
 }
 
-/// Keeps nothing but the rows that it was asked for, and says of each record whether it was written.
+/// Keeps nothing but the rows that it was asked for, and says of each record whether it was
+/// written.
 #[derive(Clone, Debug, Default)]
 struct Forgetful {
     writes: bool,
@@ -659,7 +663,8 @@ async fn the_key_of_a_row_is_the_same_in_every_version() {
     };
     let app = guarded(&guard(store.clone()).0);
     assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, "200 newest");
-    // sha256(u64le(7) ‖ "default" ‖ u64le(4) ‖ "dm_1" ‖ u64le(5) ‖ "row_1"), first 16 bytes, computed with Python's hashlib.
+    // sha256(u64le(7) ‖ "default" ‖ u64le(4) ‖ "dm_1" ‖ u64le(5) ‖ "row_1"), first 16 bytes,
+    // computed with Python's hashlib.
     let expected = 0x106a_816a_a9c1_7309_96fd_7a19_d550_7a34_u128;
     assert_eq!(store.asked.lock().unwrap()[..], [expected.to_be_bytes()]);
 }
@@ -742,8 +747,8 @@ fn whole(sent: &Sent) -> http::Request<http_body_util::Full<bytes::Bytes>> {
     sent.request_with(sent.body.clone().into())
 }
 
-/// One event of a row at a time: 40 in a shuffled order, several workers, none overlapping, and the last state is that of the
-/// newest.
+/// One event of a row at a time: 40 in a shuffled order, several workers, none overlapping, and the
+/// last state is that of the newest.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
     use hookgate::sink::Sink;
@@ -769,7 +774,8 @@ async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
             assert!(!told.has_overlapped, "{}", line(told));
             ended.send(line(told)).unwrap();
         });
-        // The row's state, as an upsert would leave it. It fails now and then: the event comes again, later.
+        // The row's state, as an upsert would leave it. It fails now and then: the event comes
+        // again, later.
         let state = Arc::new(Mutex::new(String::new()));
         let tries = Arc::new(AtomicUsize::new(0));
         let write = {

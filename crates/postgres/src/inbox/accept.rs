@@ -12,7 +12,8 @@ use tokio_postgres::types::Type;
 use super::row::{column, durable, seconds};
 use super::table::Table;
 
-/// Inserts the entry. If it conflicts with a visible row, returns whether that row has the same body.
+/// Inserts the entry. If it conflicts with a visible row, returns whether that row has the same
+/// body.
 const ACCEPT: &str = concat!(
     "WITH ",
     durable!(),
@@ -48,7 +49,8 @@ const ACCEPT_TYPES: [Type; 15] = [
     Type::TEXT,
 ];
 
-/// The most statements for one id, if other processes store and delete the same id at the same moment.
+/// The most statements for one id, if other processes store and delete the same id at the same
+/// moment.
 const ATTEMPTS: usize = 3;
 
 pub(super) async fn accept(
@@ -82,7 +84,8 @@ pub(super) async fn accept(
                 ],
             )
             .await?;
-        // No row: a copy was stored after this statement had begun, so the statement does not see it. The next one does.
+        // No row: a copy was stored after this statement had begun, so the statement does not see
+        // it. The next one does.
         if let Some(row) = rows.first() {
             return if column(row, "is_new")? {
                 Ok(Accepted::New)

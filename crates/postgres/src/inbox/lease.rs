@@ -14,17 +14,20 @@ use tokio_postgres::types::{ToSql, Type};
 use super::row::{ENTRY, LISTED, at_most, column, entry, listed, seconds, time, tries};
 use super::table::Table;
 
-/// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
-/// first and rolls back: a lease whose answer no worker receives would leave its entries without a worker, and use up one of
-/// their runs. Workers can wait this long; their leases are renewed independently.
+/// The time limit for a lease call. It is longer than the server's own limit of 5 s for a
+/// statement, so that the server gives up first and rolls back: a lease whose answer no worker
+/// receives would leave its entries without a worker, and use up one of their runs. Workers can
+/// wait this long; their leases are renewed independently.
 pub(super) const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The wait before the next lease call if another process is leasing the entries that were selected: it needs a moment.
+/// The wait before the next lease call if another process is leasing the entries that were
+/// selected: it needs a moment.
 pub(super) const SOON: Duration = Duration::from_millis(10);
 
 /// Selects the entries that are due, the longest due first.
 ///
-/// Uses the time at which the statement began: `clock_timestamp()` itself could not be looked up in an index.
+/// Uses the time at which the statement began: `clock_timestamp()` itself could not be looked up in
+/// an index.
 pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT i.id, i.due_at, i.row_key, {} AS dead_for FROM hookgate_inbox i
@@ -34,8 +37,8 @@ pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The reason why an entry `i` becomes a dead letter in place of a lease, or null. Parameters 3 and 5 are the most runs, and how
-/// long ago its first lease may have begun, or null.
+/// The reason why an entry `i` becomes a dead letter in place of a lease, or null. Parameters 3 and
+/// 5 are the most runs, and how long ago its first lease may have begun, or null.
 pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     format!(
         "CASE WHEN i.state = 1 AND i.tries >= $3 THEN '{NEVER_SETTLED}'
@@ -154,14 +157,15 @@ impl LeaseParameters {
     }
 }
 
-/// Adds each row of [`columns`] to the jobs or the dead letters of the batch. A row without an entry has only nulls.
+/// Adds each row of [`columns`] to the jobs or the dead letters of the batch. A row without an
+/// entry has only nulls.
 pub(super) fn take(batch: &mut Batch, rows: &[Row], token: ClaimToken) -> Result<(), StoreError> {
     for row in rows {
         let Some(id) = column::<Option<i64>>(row, "id")? else {
             continue;
         };
-        // An entry that cannot be read must not fail the others, which are leased by now. It becomes a dead letter after the
-        // most runs.
+        // An entry that cannot be read must not fail the others, which are leased by now. It
+        // becomes a dead letter after the most runs.
         if column::<i16>(row, "state")? == EntryState::Running as i16 {
             let Ok(entry) = entry(row) else {
                 continue;
@@ -180,7 +184,8 @@ pub(super) fn take(batch: &mut Batch, rows: &[Row], token: ClaimToken) -> Result
     Ok(())
 }
 
-/// More entries may be due: at once if this call has changed any entry, and otherwise after this time.
+/// More entries may be due: at once if this call has changed any entry, and otherwise after this
+/// time.
 pub(super) fn ask_again(batch: &mut Batch, after: Duration) {
     let is_progress = !batch.jobs.is_empty() || !batch.dead_lettered.is_empty();
     let after = if is_progress { Duration::ZERO } else { after };

@@ -29,23 +29,26 @@ const LONGEST_NAME: usize = 63;
 
 /// The durable inbox (feature `inbox`).
 impl Postgres {
-    /// Returns an inbox in the table `hookgate_inbox` of this database, which [`migrate`](crate::migrate) creates. It
-    /// is for several processes, on one machine or many.
+    /// Returns an inbox in the table `hookgate_inbox` of this database, which
+    /// [`migrate`](crate::migrate) creates. It is for several processes, on one machine or many.
     ///
-    /// `name` is the name of the program: 1 to 63 ASCII letters, digits, `.`, `_` and `-`. Processes with the same name handle
-    /// their entries together. A program with another name may use the same table: neither sees the other's entries, and the same
-    /// id under both names is not a duplicate. Receivers and workers of one inbox must use the same name; `hookgate inbox` lists the
-    /// names that have entries.
-    /// [`PostgresStore::new`](crate::PostgresStore::new) and [`claim_in`](crate::claim_in) take any text as a name: use
-    /// one name of this form for all three.
+    /// `name` is the name of the program: 1 to 63 ASCII letters, digits, `.`, `_` and `-`.
+    /// Processes with the same name handle their entries together. A program with another name may
+    /// use the same table: neither sees the other's entries, and the same id under both names is
+    /// not a duplicate. Receivers and workers of one inbox must use the same name; `hookgate inbox`
+    /// lists the names that have entries. [`PostgresStore::new`](crate::PostgresStore::new) and
+    /// [`claim_in`](crate::claim_in) take any text as a name: use one name of this form for all
+    /// three.
     ///
-    /// Acceptors with other secrets on an inbox of one name each need a [scope](hookgate::ReceiverBuilder::scope). Within one
-    /// process, and on one `Postgres`, `accept_into` checks it.
+    /// Acceptors with other secrets on an inbox of one name each need a
+    /// [scope](hookgate::ReceiverBuilder::scope). Within one process, and on one `Postgres`,
+    /// `accept_into` checks it.
     ///
-    /// The database is not contacted before the first call, so a program starts while its database is down; until it is up again,
-    /// deliveries are answered 503. The connections are those of `postgres`, shared with its claims. A process with workers opens
-    /// one more connection to listen for new entries, and opens it again when it breaks. Without it, workers look for entries at
-    /// their poll interval.
+    /// The database is not contacted before the first call, so a program starts while its database
+    /// is down; until it is up again, deliveries are answered 503. The connections are those of
+    /// `postgres`, shared with its claims. A process with workers opens one more connection to
+    /// listen for new entries, and opens it again when it breaks. Without it, workers look for
+    /// entries at their poll interval.
     ///
     /// ```no_run
     /// use hookgate_postgres::Postgres;
@@ -58,18 +61,22 @@ impl Postgres {
     /// # }
     /// ```
     ///
-    /// [The page](crate#an-inbox-in-a-table) has the rest: durability, time, versions and poolers, sizes.
+    /// [The page](crate#an-inbox-in-a-table) has the rest: durability, time, versions and poolers,
+    /// sizes.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): `name` is not a valid name of an inbox.
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): `name` is not a valid name of an
+    /// inbox.
     ///
     /// # Security
-    /// A name separates programs that trust each other. A role with rights on the table can read and write the entries of every
-    /// name: separate programs that must not do so by schemas and roles.
+    /// A name separates programs that trust each other. A role with rights on the table can read
+    /// and write the entries of every name: separate programs that must not do so by schemas and
+    /// roles.
     ///
-    /// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_inbox` and nothing else. A role that may write to
-    /// the table decides which events the handlers accept as verified: entries of the table are not verified again. Bodies are
-    /// stored in the table in plain text.
+    /// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_inbox` and nothing
+    /// else. A role that may write to the table decides which events the handlers accept as
+    /// verified: entries of the table are not verified again. Bodies are stored in the table in
+    /// plain text.
     #[cfg_attr(docsrs, doc(cfg(feature = "inbox")))]
     pub fn inbox(&self, name: &str) -> Result<Inbox, StoreError> {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

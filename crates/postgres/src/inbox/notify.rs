@@ -1,12 +1,14 @@
 //! Notifications of new entries, between tasks of one process and between processes.
 //!
-//! A notification is sent beside the insert and not in its transaction: the server commits transactions with notifications one
-//! after another, each with its own flush, so that concurrent inserts could not share a flush (32 at a time took ten times as
-//! long). At most one is sent every few milliseconds. An entry that no notification reaches waits for the workers' poll interval.
+//! A notification is sent beside the insert and not in its transaction: the server commits
+//! transactions with notifications one after another, each with its own flush, so that concurrent
+//! inserts could not share a flush (32 at a time took ten times as long). At most one is sent every
+//! few milliseconds. An entry that no notification reaches waits for the workers' poll interval.
 //!
-//! A process with workers holds an advisory lock on the connection on which it listens, so that the others can find it in
-//! `pg_locks`. A notification names one of them, chosen at random: if all idle workers were woken by each entry, forty of them
-//! would lease where one has work, and accepts would wait for their leases.
+//! A process with workers holds an advisory lock on the connection on which it listens, so that the
+//! others can find it in `pg_locks`. A notification names one of them, chosen at random: if all
+//! idle workers were woken by each entry, forty of them would lease where one has work, and accepts
+//! would wait for their leases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +85,8 @@ impl Notifier {
                 let (of_all, own) = (i64::from(shared.lock.0), i64::from(shared.lock.1));
                 loop {
                     shared.due.notified().await;
-                    // If it fails, the workers of other processes find the entry at their poll interval.
+                    // If it fails, the workers of other processes find the entry at their poll
+                    // interval.
                     let _ = postgres
                         .query(NOTIFY, &types, &[&CHANNEL, &shared.inbox, &of_all, &own])
                         .await;

@@ -17,8 +17,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of entries that are changed at a time.
 const CHUNK: usize = 1_000;
 
-/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4, and always 3, 5 and 8. Conditions that are not set
-/// are left out, so that an index is used.
+/// Returns the conditions of a `Selection`; their parameters are 1, 2 and 4, and always 3, 5 and 8.
+/// Conditions that are not set are left out, so that an index is used.
 fn conditions(which: &Selection) -> String {
     let mut text = String::from("namespace = $8 AND id > $5 AND id <= $3");
     if let Some(state) = which.state {
@@ -48,8 +48,8 @@ pub(super) const TYPES: [Type; 8] = [
     Type::TEXT,
 ];
 
-/// Runs a statement with the parameters of [`conditions`], the last selected entry, the entry after which it begins, the number
-/// of entries, a text, and the inbox's name.
+/// Runs a statement with the parameters of [`conditions`], the last selected entry, the entry after
+/// which it begins, the number of entries, a text, and the inbox's name.
 async fn run(
     table: &Table,
     statement: &str,
@@ -80,8 +80,9 @@ async fn run(
 /// No entry has a greater number.
 const LAST: EntryId = EntryId::new(i64::MAX);
 
-/// Finds the greatest number of the entries of an age, `$1` seconds or older, by halving the range of numbers: they follow the
-/// order of acceptance. Entries below `low` are of that age, and those from `high` on are younger.
+/// Finds the greatest number of the entries of an age, `$1` seconds or older, by halving the range
+/// of numbers: they follow the order of acceptance. Entries below `low` are of that age, and those
+/// from `high` on are younger.
 pub(super) const LAST_OF_AGE: &str = "WITH RECURSIVE search AS (
   SELECT min(id) AS low, max(id) + 1 AS high, clock_timestamp() - $1 * interval '1 second' AS time FROM hookgate_inbox
   UNION ALL
@@ -94,8 +95,9 @@ pub(super) const LAST_OF_AGE: &str = "WITH RECURSIVE search AS (
 )
 SELECT low - 1 AS last FROM search WHERE low >= high";
 
-/// Returns the greatest number of the selected entries as far as their age decides it. So no younger entry is read, however many
-/// there are. If the clock was set back, an entry near that time may be left out as if it was younger.
+/// Returns the greatest number of the selected entries as far as their age decides it. So no
+/// younger entry is read, however many there are. If the clock was set back, an entry near that
+/// time may be left out as if it was younger.
 async fn last_of_age(table: &Table, which: &Selection) -> Result<EntryId, StoreError> {
     match which.older_than {
         Some(age) => last(table, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)]).await,
@@ -181,9 +183,9 @@ const ERASE_LAST_ERROR: &str =
 
 const PURGE: &str = "DELETE FROM hookgate_inbox i USING chosen WHERE i.id = chosen.id";
 
-/// Changes the selected entries, one state after another and one chunk at a time, in the order of their numbers.
-/// Entries that are accepted after the call began are left out: otherwise the call might never end. After an error, the chunks
-/// before it stay changed.
+/// Changes the selected entries, one state after another and one chunk at a time, in the order of
+/// their numbers. Entries that are accepted after the call began are left out: otherwise the call
+/// might never end. After an error, the chunks before it stay changed.
 pub(super) async fn operate(
     table: &Table,
     which: Selection,
@@ -231,8 +233,9 @@ SELECT count(*) AS changed, max(id) AS last FROM changed",
     )
 }
 
-/// Counts entries that are queued, running or dead in indexes. Entries that are done can be very many, so only the first of them
-/// are counted. Above that number the server's estimate is used: the table's rows times the estimated share of this name.
+/// Counts entries that are queued, running or dead in indexes. Entries that are done can be very
+/// many, so only the first of them are counted. Above that number the server's estimate is used:
+/// the table's rows times the estimated share of this name.
 const STATS: &str = "WITH pending AS (
   SELECT count(*) FILTER (WHERE state = 0) AS queued,
     count(*) FILTER (WHERE state = 0 AND tries > 0) AS retrying,

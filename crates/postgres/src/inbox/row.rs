@@ -23,8 +23,8 @@ pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, 
 /// The further columns that are read to handle an entry.
 pub(super) const ENTRY: &str = "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body, traceparent";
 
-/// A part of a statement whose transaction is flushed before it is answered, even if the server or the role has switched that
-/// off. Stricter settings stay, and `local` stays too.
+/// A part of a statement whose transaction is flushed before it is answered, even if the server or
+/// the role has switched that off. Stricter settings stay, and `local` stays too.
 macro_rules! durable {
     () => {
         "durable AS MATERIALIZED (
@@ -35,7 +35,8 @@ macro_rules! durable {
 }
 pub(super) use durable;
 
-/// The error for a row that cannot be read: another program has changed it, or the table is a different one.
+/// The error for a row that cannot be read: another program has changed it, or the table is a
+/// different one.
 fn unreadable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable).caused_by(source)
 }

@@ -1,16 +1,19 @@
 //! Leases without two entries of one row, across all processes.
 //!
-//! `SKIP LOCKED` prevents that an entry is leased twice. It does not prevent that two processes lease two entries of one row at
-//! the same moment, as neither sees the other's changes yet. So a row is locked first, until the end of the transaction, and
-//! examined **afterwards**: by a second statement, whose snapshot was taken under the lock and so shows the changes of every
-//! earlier holder. No process waits for a lock: a row that another process is leasing is skipped.
+//! `SKIP LOCKED` prevents that an entry is leased twice. It does not prevent that two processes
+//! lease two entries of one row at the same moment, as neither sees the other's changes yet. So a
+//! row is locked first, until the end of the transaction, and examined **afterwards**: by a second
+//! statement, whose snapshot was taken under the lock and so shows the changes of every earlier
+//! holder. No process waits for a lock: a row that another process is leasing is skipped.
 //!
-//! The entries that are due are examined in the order of time, but no more than [`AHEAD`] of them: all others may belong to one
-//! row that runs. If there are more, a second search goes from row to row, which takes one look into an index for each, however
-//! many entries a row has. Its index has no entry that waits for the end of its back-off, so it meets only rows that have an entry
-//! due, also where a hundred thousand others have none: those without a token, which are due from the moment when they are accepted
-//! or returned by an operator. An entry that has run keeps its token. When it is due, and its row runs, the search takes the token
-//! away, so that the next one finds the entry by its row.
+//! The entries that are due are examined in the order of time, but no more than [`AHEAD`] of them:
+//! all others may belong to one row that runs. If there are more, a second search goes from row to
+//! row, which takes one look into an index for each, however many entries a row has. Its index has
+//! no entry that waits for the end of its back-off, so it meets only rows that have an entry due,
+//! also where a hundred thousand others have none: those without a token, which are due from the
+//! moment when they are accepted or returned by an operator. An entry that has run keeps its token.
+//! When it is due, and its row runs, the search takes the token away, so that the next one finds
+//! the entry by its row.
 
 use std::sync::{LazyLock, PoisonError};
 use std::time::Duration;
@@ -34,10 +37,12 @@ use crate::session::at_once;
 pub(super) const AHEAD: i64 = 500;
 /// The number of rows that a lease call examines after that.
 const ROWS: i32 = 1_000;
-/// The wait before the next lease call if none of the examined rows can be leased and others were not examined.
+/// The wait before the next lease call if none of the examined rows can be leased and others were
+/// not examined.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// True if the row of an entry `i` runs: under a lease that holds, or in this process, whatever state the table has for it.
+/// True if the row of an entry `i` runs: under a lease that holds, or in this process, whatever
+/// state the table has for it.
 const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
     WHERE r.namespace = $4 AND r.row_key = i.row_key AND r.state = 1 AND r.id <> i.id AND r.due_at > statement_timestamp())
   OR i.row_key = ANY (ARRAY (SELECT r.row_key FROM hookgate_inbox r WHERE r.id = ANY ($2) AND r.row_key IS NOT NULL)))";
@@ -45,8 +50,9 @@ const ROW_RUNS: &str = "(EXISTS (SELECT FROM hookgate_inbox r
 /// True if an entry needs no lock of a row. An entry that becomes a dead letter needs none.
 const ALONE: &str = "(dead_for IS NOT NULL OR row_key IS NULL)";
 
-/// Chooses among the entries of `ahead`: at most `$1`, one of each row, whose rows no other process is leasing at this moment. The
-/// turn decides: of the first entries of all rows, one is locked before the second entry of any row. `more` may use all parts.
+/// Chooses among the entries of `ahead`: at most `$1`, one of each row, whose rows no other process
+/// is leasing at this moment. The turn decides: of the first entries of all rows, one is locked
+/// before the second entry of any row. `more` may use all parts.
 fn choose(ahead: &str, more: &str) -> String {
     format!(
         "{ahead},
@@ -82,12 +88,12 @@ ahead AS (
     )
 });
 
-/// The candidates from row to row, after the row `$6`; with them entries without a row, those that ran before and are due again, and
-/// those whose leases have ended. An entry of a row is due if the first one is. `next_row` is the row after which the next search
-/// begins, or null if it stays.
+/// The candidates from row to row, after the row `$6`; with them entries without a row, those that
+/// ran before and are due again, and those whose leases have ended. An entry of a row is due if the
+/// first one is. `next_row` is the row after which the next search begins, or null if it stays.
 ///
-/// `released` are entries that have lost their tokens, as if another worker had leased them: a settlement that is repeated so late
-/// is `Lost`.
+/// `released` are entries that have lost their tokens, as if another worker had leased them: a
+/// settlement that is repeated so late is `Lost`.
 pub(super) static BY_ROWS: LazyLock<String> = LazyLock::new(|| {
     let columns = format!("i.id, i.due_at, i.row_key, {} AS dead_for", *DEAD_FOR);
     let first_after = |row: &str| {
@@ -198,7 +204,8 @@ async fn leased(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreErr
     let (begun, found) = {
         let parameters = asked.parameters(&asked.most, &name, &token);
         at_once(
-            // Each statement must see all earlier commits, whatever isolation level is the role's default.
+            // Each statement must see all earlier commits, whatever isolation level is the role's
+            // default.
             client.begin(),
             client.run(&first, &parameters[..5]),
         )

@@ -14,8 +14,8 @@ const RENEW: &str =
     "UPDATE hookgate_inbox SET due_at = clock_timestamp() + $3 * interval '1 second'
 WHERE id = $1 AND token = $2 AND state = 1 RETURNING 1";
 
-/// A settled entry keeps its token until it is leased again, and a repeated call finds the token and changes nothing.
-/// `state`: 0 queued, 1 running, 2 done, 3 dead.
+/// A settled entry keeps its token until it is leased again, and a repeated call finds the token
+/// and changes nothing. `state`: 0 queued, 1 running, 2 done, 3 dead.
 const SETTLE: &str = concat!(
     "WITH ",
     durable!(),

@@ -1,5 +1,5 @@
-//! The inbox of one name in the table that programs share. It deletes handled entries after their retention: a few at a time, beside
-//! the work.
+//! The inbox of one name in the table that programs share. It deletes handled entries after their
+//! retention: a few at a time, beside the work.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,8 @@ use super::notify::Notifier;
 use crate::Postgres;
 use crate::task::Task;
 
-/// The number of rows that are deleted at a time, so that no call waits for long and no transaction is large.
+/// The number of rows that are deleted at a time, so that no call waits for long and no transaction
+/// is large.
 pub(super) const CHUNK: i64 = 1_000;
 /// The pause between two chunks, as the workers' calls have priority.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -56,8 +57,9 @@ impl Table {
             let interval = self.clean_interval;
             async move {
                 loop {
-                    // One chunk is deleted also while all connections are in use: in a process that is always busy, no id would
-                    // ever be forgotten. After an error the next attempt is made when the interval is over.
+                    // One chunk is deleted also while all connections are in use: in a process that
+                    // is always busy, no id would ever be forgotten. After an error the next
+                    // attempt is made when the interval is over.
                     while forget(&postgres, &name).await.is_ok_and(|all| !all)
                         && !postgres.is_busy()
                     {

@@ -123,12 +123,13 @@ fn request(most: usize, serial_by_row: bool) -> LeaseRequest {
     }
 }
 
-/// A process has selected an entry and is blocked before it locks the row; in the meantime another process leases an entry of the
-/// same row. The first process must then see newer data of the row than it saw when it selected.
+/// A process has selected an entry and is blocked before it locks the row; in the meantime another
+/// process leases an entry of the same row. The first process must then see newer data of the row
+/// than it saw when it selected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_row_is_looked_at_again_once_it_is_locked() {
-    // A connection with this schema first in its path finds this function before the server's own. It waits until the test
-    // releases it.
+    // A connection with this schema first in its path finds this function before the server's own.
+    // It waits until the test releases it.
     const SLOW: &str = "CREATE SCHEMA slow;
       CREATE FUNCTION slow.pg_try_advisory_xact_lock(integer, integer) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
       BEGIN
@@ -172,7 +173,8 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
                 jobs.map(|job| job.entry.event_id.clone())
                     .collect::<Vec<_>>()
             };
-            // The late process had locked the first entry, so the quick one leased the second, and with it the row.
+            // The late process had locked the first entry, so the quick one leased the second, and
+            // with it the row.
             assert_eq!(events(&first), ["evt_2_1"]);
             assert_eq!(events(&late), [""; 0], "two of a row run");
             assert_ne!(late.next_in, None, "it comes again");

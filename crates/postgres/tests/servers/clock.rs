@@ -1,4 +1,5 @@
-//! A server whose clock is set by an hour: leases and retentions go by it, and a claim in a transaction does not.
+//! A server whose clock is set by an hour: leases and retentions go by it, and a claim in a
+//! transaction does not.
 
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ async fn an_hour_more_or_less_forgets_nothing_and_lets_one_run_commit() {
         skewed.set(seconds).await;
         let found = store.claim(&done, other, LEASE).await.unwrap();
         assert_eq!(found, done_by(by), "{seconds}");
-        // However far the clock is off, a committed event is never fresh again before its record is deleted.
+        // However far the clock is off, a committed event is never fresh again before its record is
+        // deleted.
         let found = claimed_in(&mut client, &in_transaction).await;
         assert_eq!(found, ClaimedIn::Duplicate { same_body: true });
     }

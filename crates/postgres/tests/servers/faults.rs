@@ -1,5 +1,5 @@
-//! Failures between the layer and PostgreSQL: answered 503 within the budget, no event forgotten, and well again without a
-//! restart.
+//! Failures between the layer and PostgreSQL: answered 503 within the budget, no event forgotten,
+//! and well again without a restart.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,8 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
         once_within(SENDER_WAITS, how, async |round| {
             if how == "stopped" {
                 server.server.signal("STOP");
-                // Its processes for the connections that stand are not stopped with it; new ones are taken by the system, and wait.
+                // Its processes for the connections that stand are not stopped with it; new ones
+                // are taken by the system, and wait.
                 proxy.set(Fault::Refuse);
                 proxy.set(Fault::None);
             } else {
@@ -106,8 +107,9 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
     assert_eq!(app.runs(), runs);
 }
 
-/// The claim has reached the server and its answer has not come back: the same call again answers that it is the caller's, and so
-/// does the commit. A connection that breaks under a statement causes no error, where it had been idle.
+/// The claim has reached the server and its answer has not come back: the same call again answers
+/// that it is the caller's, and so does the commit. A connection that breaks under a statement
+/// causes no error, where it had been idle.
 // fault C4: a call whose reply was lost is not asked again, or a repeated commit is lost
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_reply_does_not_lose_the_claim() {
@@ -197,12 +199,13 @@ async fn each_call_ends_in_time_where_nothing_is_answered() {
     silent!(store.release(&key, token));
 }
 
-/// The server's error becomes a kind; and after an error that a server takes no writes, the store asks another server the next
-/// time.
+/// The server's error becomes a kind; and after an error that a server takes no writes, the store
+/// asks another server the next time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_says_becomes_a_kind() {
     let (server, client) = needed!(unflushed().await);
-    // Long enough for a busy machine. Whatever else takes the connection's time, such as a sweep, ends with it too.
+    // Long enough for a busy machine. Whatever else takes the connection's time, such as a sweep,
+    // ends with it too.
     let own = "options='-c statement_timeout=3s -c lock_timeout=0' application_name=store";
     let config = format!("{} {own}", server.config());
     let store = PostgresStore::new(&patient(&config).with_connections(1), "test");
@@ -241,7 +244,8 @@ async fn what_the_server_says_becomes_a_kind() {
     assert_eq!(claim("4").await, Ok(Fresh));
 }
 
-/// After a future is dropped in the middle, as that of a cancelled request is, no other call waits for its query.
+/// After a future is dropped in the middle, as that of a cancelled request is, no other call waits
+/// for its query.
 // fault C9: a dropped call's connection goes back to the pool
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_takes_its_connection_along() {

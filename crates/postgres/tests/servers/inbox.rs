@@ -1,5 +1,5 @@
-//! The inbox on PostgreSQL: several processes on one table, a server that fails in each of its ways, notifications of new
-//! entries.
+//! The inbox on PostgreSQL: several processes on one table, a server that fails in each of its
+//! ways, notifications of new entries.
 
 mod backlog;
 mod faults;

@@ -181,7 +181,8 @@ async fn transactions_of_one_row_go_one_after_the_other() {
     }
 }
 
-/// Each event that was handled has its order among those before it, and the newest has written the row.
+/// Each event that was handled has its order among those before it, and the newest has written the
+/// row.
 async fn agrees(client: &Client, row: &str) -> ExpectedOrder {
     // The numbers were drawn under the row's lock, so their order is that of the commits.
     let handled = "SELECT second, placed FROM handled WHERE id = $1 ORDER BY number";
@@ -322,7 +323,8 @@ async fn records_of_rows_that_have_ended_are_deleted() {
     assert_eq!(of_ended, Order::Newest, "it has ended");
     transaction.rollback().await.unwrap();
     until("they are deleted", async || {
-        // The first call of a store begins the task, which ends early where another call needs the connection.
+        // The first call of a store begins the task, which ends early where another call needs the
+        // connection.
         let store = store(&server.config());
         assert!(store.last(&[7; 16]).await.unwrap().is_none());
         tokio::time::sleep(Duration::from_millis(200)).await;

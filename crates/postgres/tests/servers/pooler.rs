@@ -1,4 +1,5 @@
-//! Behind a PgBouncer in transaction mode: each transaction has another session, and other clients have the rest.
+//! Behind a PgBouncer in transaction mode: each transaction has another session, and other clients
+//! have the rest.
 
 use std::time::Duration;
 

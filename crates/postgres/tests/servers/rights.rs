@@ -1,4 +1,5 @@
-//! The rights that the page names: the suites of the store, the order and the inbox run with exactly these.
+//! The rights that the page names: the suites of the store, the order and the inbox run with
+//! exactly these.
 
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -10,7 +11,8 @@ async fn connect(config: &Config) -> Client {
     client
 }
 
-/// Makes the tables in this schema by the page's role `migrator`, and returns the configuration of its role `app`.
+/// Makes the tables in this schema by the page's role `migrator`, and returns the configuration of
+/// its role `app`.
 pub async fn as_on_the_page(owner: &Config, schema: &str) -> Config {
     let page = include_str!("../../docs/postgres.md");
     let (_, grants) = page.split_once("```sql\n").unwrap();

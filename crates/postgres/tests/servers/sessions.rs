@@ -73,7 +73,8 @@ async fn a_stricter_default_isolation_is_not_an_error() {
     }
 }
 
-/// At `SERIALIZABLE` most statements that run at the same time are refused, and their repetition costs most of the throughput.
+/// At `SERIALIZABLE` most statements that run at the same time are refused, and their repetition
+/// costs most of the throughput.
 // fault P3: with a default isolation of SERIALIZABLE most work is repeated
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_choose_the_level_that_is_enough() {
@@ -102,7 +103,8 @@ async fn statements_choose_the_level_that_is_enough() {
     inbox.accept(&event, LEASE).await.unwrap();
     assert_eq!(levels().await, ["read committed"]);
 
-    // No setting is made on connections of the user: there the level is chosen once a statement was refused for it.
+    // No setting is made on connections of the user: there the level is chosen once a statement was
+    // refused for it.
     let theirs = on_own_pool(&server.config());
     let mut round = 0;
     until("statements leave the stricter level", async || {
@@ -158,7 +160,8 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
         tokio::spawn(async move { store.renew(&key, token, LEASE).await })
     });
     let waiting: Vec<_> = waiting.collect();
-    // Asked outside of the transaction, in which every look would see the same. The two of this test are counted too.
+    // Asked outside of the transaction, in which every look would see the same. The two of this
+    // test are counted too.
     let outside = client_at(&server.config()).await;
     let all = "SELECT count(*) >= 6 FROM pg_stat_activity WHERE backend_type = 'client backend'";
     until("all are made", async || value(&outside, all).await).await;
@@ -167,7 +170,8 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
         let _ = renewed.await.unwrap();
     }
 
-    // Open connections are read-only from now on, as on a server that was demoted; new ones are not.
+    // Open connections are read-only from now on, as on a server that was demoted; new ones are
+    // not.
     let trigger = "CREATE FUNCTION demoted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()) < TG_ARGV[0]::timestamptz
           THEN RAISE 'demoted' USING ERRCODE = '25006'; END IF; RETURN NEW; END $$;

@@ -1,9 +1,10 @@
-//! The size of an id, and of a row's record: the figures of the crate's page are those measured here.
+//! The size of an id, and of a row's record: the figures of the crate's page are those measured
+//! here.
 
 use crate::support::{client_at, migrated, needed, value};
 
-/// A hundred thousand ids, claimed and committed one by one as the store does; and as many rows of eight properties, each with two
-/// events in transactions.
+/// A hundred thousand ids, claimed and committed one by one as the store does; and as many rows of
+/// eight properties, each with two events in transactions.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_takes_the_room_that_is_said() {
     let server = needed!(migrated(&["fsync=off", "autovacuum_naptime=1"]).await);

@@ -1,4 +1,5 @@
-//! TLS, to a server that refuses connections without it, whose certificate a made-up authority has signed.
+//! TLS, to a server that refuses connections without it, whose certificate a made-up authority has
+//! signed.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -84,7 +85,8 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
     workers.shutdown(Duration::from_secs(30)).await;
 }
 
-/// As providers give them out: bound to the connection, so that no other device between can use the login.
+/// As providers give them out: bound to the connection, so that no other device between can use the
+/// login.
 // fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_is_bound_to_the_certificate() {

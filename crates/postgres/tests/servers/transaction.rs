@@ -61,7 +61,8 @@ async fn a_claim_goes_with_its_transaction() {
         assert_eq!(claim(&next, id).await, Fresh);
         next.commit().await.unwrap();
 
-        // Committed: a duplicate from now on, whatever the body; of another scope it is another event.
+        // Committed: a duplicate from now on, whatever the body; of another scope it is another
+        // event.
         let copy = begin(&mut first, level).await;
         assert_eq!(claim(&copy, id).await, SAME);
         let changed = ClaimValues::new("test", EventKey::new("default", id), b"{}", DAY);
@@ -106,8 +107,8 @@ async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
     }
 }
 
-/// One client's statement begins while the other's transaction is open, and goes on when that has committed: its own snapshot
-/// does not show the record.
+/// One client's statement begins while the other's transaction is open, and goes on when that has
+/// committed: its own snapshot does not show the record.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
     let server = needed!(migrated(&["fsync=off"]).await);
@@ -156,7 +157,8 @@ async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
     }
 }
 
-/// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for once, without waiting, and all else continues.
+/// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for
+/// once, without waiting, and all else continues.
 // fault C3: a claim in a transaction takes no advisory lock, or waits for one
 #[tokio::test]
 async fn a_lock_of_the_same_number_is_held_for_once() {
@@ -257,7 +259,8 @@ async fn a_client_that_is_gone_leaves_nothing() {
     .await;
 }
 
-/// Claims go on while several calls delete ended records at a time; remembered events are not touched.
+/// Claims go on while several calls delete ended records at a time; remembered events are not
+/// touched.
 // fault C13: deletion takes what still counts
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_ended_is_deleted_in_chunks() {
@@ -287,7 +290,8 @@ async fn what_has_ended_is_deleted_in_chunks() {
     for task in forgetting {
         forgotten += task.await.unwrap();
     }
-    // Where all three meet, one call may skip the rows that the others hold and find none; no call waits.
+    // Where all three meet, one call may skip the rows that the others hold and find none; no call
+    // waits.
     while let Ok(some @ 1..) = forget(&client, 1_000).await {
         forgotten += some;
     }

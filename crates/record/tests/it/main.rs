@@ -1,4 +1,5 @@
-//! The delivery log: what is recorded of a delivery, and how it is written. Test names are sentences.
+//! The delivery log: what is recorded of a delivery, and how it is written. Test names are
+//! sentences.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

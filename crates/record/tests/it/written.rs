@@ -379,7 +379,8 @@ fn a_process_that_is_killed_leaves_whole_lines() {
         }
         child.kill().unwrap(); // SIGKILL
         child.wait().unwrap();
-        // Each file but for the last line, and each delivery but for those that were not written yet, in its order.
+        // Each file but for the last line, and each delivery but for those that were not written
+        // yet, in its order.
         let log = DeliveryLog::open_rotated(&path).unwrap();
         let mut expected = 0;
         for id in ids(&log) {
@@ -484,7 +485,8 @@ fn two_recorders_on_one_file_do_not_mix_their_lines() {
 
 #[test]
 fn a_torn_write_is_marked_and_the_line_written_again() {
-    // The file that a recorder leaves after the disk was full for a while: half a line, half a mark, the mark, and the line.
+    // The file that a recorder leaves after the disk was full for a while: half a line, half a
+    // mark, the mark, and the line.
     let line = delivery("evt_0").to_line();
     let half = &line[..30];
     let file = format!("{line}\n{half}\n{{\"to\n{{\"torn\":true}}\n{line}\n");

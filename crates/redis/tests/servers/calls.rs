@@ -45,8 +45,8 @@ async fn a_claim_and_its_commit_take_a_round_trip_each() {
         assert_eq!(store.claim(&event, token, LONG).await.unwrap(), Fresh);
         assert_eq!(store.commit(&event, token, LONG).await.unwrap(), Held);
     }
-    // A hundred of each were sent: `SET` and `EVALSHA`. The calls of a script are counted as well, here one `GET` and one `SET`,
-    // and need no trip.
+    // A hundred of each were sent: `SET` and `EVALSHA`. The calls of a script are counted as well,
+    // here one `GET` and one `SET`, and need no trip.
     seen(&mut direct, &[("evalsha", 100), ("get", 100), ("set", 200)]).await;
 
     // A duplicate of a done event takes one, a copy of a running one two.

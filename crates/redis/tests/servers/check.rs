@@ -184,7 +184,8 @@ async fn a_user_who_may_not_claim_is_found_by_the_check() {
     let findings = checked("others", "orders:*", &ALL, false).await;
     let is_refused = matches!(&risks(&findings)[..], [Risk::Refused { .. }]);
     assert!(is_refused, "{findings:?}");
-    // The probe leaves nothing behind where it is allowed, and a server that is full is none that refuses for good.
+    // The probe leaves nothing behind where it is allowed, and a server that is full is none that
+    // refuses for good.
     let whole = format!("redis://whole:made-up-password@{}", server.server.address);
     let whole = patient(&whole);
     let is_empty = async || Direct::to(&server.url()).await.say::<u64>("DBSIZE").await;

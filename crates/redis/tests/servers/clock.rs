@@ -34,7 +34,8 @@ impl Skewed {
     async fn start() -> Option<(Self, EventKey, ClaimToken)> {
         let folder = Folder::new();
         let skew = Skew::within(folder.path())?;
-        // Redis' own allocator asks for the time before libfaketime can answer; with that of the C library first, it does not.
+        // Redis' own allocator asks for the time before libfaketime can answer; with that of the C
+        // library first, it does not.
         let environment = skew.environment(&[c_library()?]);
         let server = RedisServer::start_in(&[], environment)?;
         let store = patient(&server.url());
@@ -110,7 +111,8 @@ async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released
         Running { retry_after } => retry_after,
         other => panic!("{other:?}"),
     };
-    // Of a process that died, the event is held for the hour, then free: the sender tries for a day.
+    // Of a process that died, the event is held for the hour, then free: the sender tries for a
+    // day.
     assert!(left(&lost).await > Duration::from_secs(HOUR - 60));
     // A living holder renews at a third of the lease, and nothing changes.
     assert_eq!(store.renew(&renewed, holder, LEASE).await.unwrap(), Held);

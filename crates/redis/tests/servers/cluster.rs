@@ -32,12 +32,14 @@ impl Cluster {
         let cli = program("redis-cli", &[])?;
         let mut nodes = Vec::new();
         for _ in 0..3 {
-            // By default the nodes talk to each other 10,000 above their port, which may be no port any more.
+            // By default the nodes talk to each other 10,000 above their port, which may be no port
+            // any more.
             let bus = free_port().to_string();
             let settings = format!(
                 "--cluster-enabled yes --cluster-port {bus} --cluster-node-timeout 2000 --cluster-require-full-coverage no --appendonly yes"
             );
-            // With `everysec` a node that is killed while it flushes loses the writes that it has answered meanwhile.
+            // With `everysec` a node that is killed while it flushes loses the writes that it has
+            // answered meanwhile.
             let settings = settings + " --appendfsync always";
             nodes.push(RedisServer::start(
                 &settings.split(' ').collect::<Vec<_>>(),
@@ -139,8 +141,9 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
         assert!(matches!(claimed.unwrap(), Running { .. }));
     }
 
-    // A node goes: its events are refused, those of the others go on, also beside calls that meet the lost node. Each may be refused
-    // while the client looks for the nodes, as its caller repeats it.
+    // A node goes: its events are refused, those of the others go on, also beside calls that meet
+    // the lost node. Each may be refused while the client looks for the nodes, as its caller
+    // repeats it.
     let mut lost = Direct::to(&cluster.nodes[0].url()).await;
     let mut of_lost = Vec::new();
     for (event, _) in &events {
@@ -173,9 +176,10 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     }
 }
 
-/// The client of redis polls its calls and its search for the nodes in one task, and no call while it searches. The search waits for a
-/// lock that each call takes. If a call keeps the lock because the task's budget is used up, the client stops for good.
-/// An earlier deadlock of this search was mended: <https://github.com/redis-rs/redis-rs/issues/2418>.
+/// The client of redis polls its calls and its search for the nodes in one task, and no call while
+/// it searches. The search waits for a lock that each call takes. If a call keeps the lock because
+/// the task's budget is used up, the client stops for good. An earlier deadlock of this search was
+/// mended: <https://github.com/redis-rs/redis-rs/issues/2418>.
 #[tokio::test]
 async fn a_call_of_the_cluster_keeps_no_lock_when_its_budget_is_used_up() {
     let lock = RwLock::new(());

@@ -60,8 +60,8 @@ where
     C: ConnectionLike + Clone + Send + Sync + 'static,
 {
     let suite = StoreConformance::new(Remote::new(store));
-    // The race needs the machine for itself. The other rules mostly wait for the ends of leases: each on a store of its own, they wait
-    // together.
+    // The race needs the machine for itself. The other rules mostly wait for the ends of leases:
+    // each on a store of its own, they wait together.
     let race = suite.check(StoreRule::OneWinner).await;
     assert_eq!(race, Finding::Kept);
     let others = StoreRule::ALL

@@ -50,7 +50,8 @@ fn it_says_why_it_does_not_start() {
     says(&refused, "Redis can't be reached");
 }
 
-/// The URL is all that decides: the example has no line for servers without TLS, and another one for those with it.
+/// The URL is all that decides: the example has no line for servers without TLS, and another one
+/// for those with it.
 #[test]
 fn the_example_speaks_tls_where_its_url_asks_for_it() {
     let certificates = Certificates::new();

@@ -1,4 +1,5 @@
-//! Answers that are lost, servers that stop, pause and come back: the result of each call, and that the store recovers by itself.
+//! Answers that are lost, servers that stop, pause and come back: the result of each call, and that
+//! the store recovers by itself.
 
 use std::time::{Duration, Instant};
 
@@ -50,7 +51,8 @@ async fn recovered<S: DedupeStore>(store: &S) {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_whose_answer_was_lost_can_be_repeated() {
     let (_server, proxy, store) = needed!(behind_proxy(&[]).await);
-    // Where it is closed, the error comes at once; where it stands, when the time for an answer is over.
+    // Where it is closed, the error comes at once; where it stands, when the time for an answer is
+    // over.
     for (fault, kind) in [
         (Fault::CloseOnReply, StoreErrorKind::Unavailable),
         (Fault::DropReplies, StoreErrorKind::TimedOut),
@@ -83,8 +85,9 @@ async fn each_call_whose_answer_was_lost_can_be_repeated() {
     }
 }
 
-/// A cable that was pulled, a machine that is off: no packet reports that the connection is dead. The operating system notices
-/// after a quarter of an hour, `ConnectionManager` when the system does.
+/// A cable that was pulled, a machine that is off: no packet reports that the connection is dead.
+/// The operating system notices after a quarter of an hour, `ConnectionManager` when the system
+/// does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_broke_without_a_signal_is_replaced() {
     let (_server, proxy, store) = needed!(behind_proxy(&[]).await);
@@ -99,7 +102,8 @@ async fn a_connection_that_broke_without_a_signal_is_replaced() {
     .await;
 }
 
-/// No call waits as long as the connection would: neither one with a limit of its own nor one that is dropped with its request.
+/// No call waits as long as the connection would: neither one with a limit of its own nor one that
+/// is dropped with its request.
 // fault C8: a connection that died in silence is kept, where its callers wait less than it would
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_broke_without_a_signal_is_replaced_while_no_call_waits() {
@@ -157,8 +161,8 @@ async fn the_answer_of_a_dropped_call_reaches_no_other_call() {
     assert_eq!(proxy.taken(), taken, "on the same connection");
 }
 
-/// A reachable server that answers with an error: an error of the call, the connection stays, and all is well when it can work
-/// again.
+/// A reachable server that answers with an error: an error of the call, the connection stays, and
+/// all is well when it can work again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected() {
     let settings = ["--busy-reply-threshold", "1", "--save", "3600 1"];
@@ -280,7 +284,8 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
     tokio::join!(goes_down, pauses);
 }
 
-/// As after a failover, where the name now resolves to another server: the connection to the old one is given up.
+/// As after a failover, where the name now resolves to another server: the connection to the old
+/// one is given up.
 // fault C12: after a failover, each connection to the old server costs a call
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_became_a_replica_is_left() {
@@ -299,8 +304,8 @@ async fn a_server_that_became_a_replica_is_left() {
     recovered(&store).await;
 }
 
-/// The server takes connections before it has read its file, and answers every call with an error: no event is claimed again
-/// meanwhile.
+/// The server takes connections before it has read its file, and answers every call with an error:
+/// no event is claimed again meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done() {
     let (mut server, store, mut direct) = needed!(started(&[]).await);

@@ -1,4 +1,5 @@
-//! The axum layer over a Redis that fails: 503 within its budget, no run, and all well again afterwards.
+//! The axum layer over a Redis that fails: 503 within its budget, no run, and all well again
+//! afterwards.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

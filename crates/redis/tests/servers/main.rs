@@ -1,7 +1,7 @@
 //! `RedisStore` on a Redis of its own, which each test starts on a free loopback port and stops.
 //!
-//! Where Redis is missing, its tests print that and are left out; `scripts/test` installs it, and sets `HOOKGATE_REQUIRE_TOOLS`, with
-//! which no test is left out.
+//! Where Redis is missing, its tests print that and are left out; `scripts/test` installs it, and
+//! sets `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

@@ -40,7 +40,8 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
         store.check().await.unwrap();
         works(&store).await;
     }
-    // By a client of the user, as for a certificate of the client. It takes the provider of crypto that the program has installed.
+    // By a client of the user, as for a certificate of the client. It takes the provider of crypto
+    // that the program has installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let trusted = redis::TlsCertificates {
         client_tls: None,
@@ -105,8 +106,9 @@ async fn every_call_reports_a_refused_certificate() {
     told(&not_connected(&url).await, unknown);
 }
 
-/// The URL of TLS leads to a port without it, which answers in its own language; or which takes the handshake for the beginning of a
-/// command and waits for its end, as a Redis without TLS does where no byte of the handshake ends a line.
+/// The URL of TLS leads to a port without it, which answers in its own language; or which takes the
+/// handshake for the beginning of a command and waits for its end, as a Redis without TLS does
+/// where no byte of the handshake ends a line.
 // fault P8: TLS to a server that answers without it, refuses the handshake or is silent in it, ends as a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_reports_a_server_that_does_not_speak_tls() {
@@ -157,7 +159,8 @@ async fn every_call_reports_a_server_that_does_not_speak_tls() {
     }
 }
 
-/// The reason why an earlier connection failed says nothing about a later one, also where that takes longer than the first look.
+/// The reason why an earlier connection failed says nothing about a later one, also where that
+/// takes longer than the first look.
 // fault F41: a call to a Redis that speaks TLS again is refused for the reason that an earlier connection failed
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {

@@ -14,12 +14,14 @@ use super::row::{self, ENTRY, LISTED, narrow};
 use crate::statements::statements;
 use crate::units::{duration, millis};
 
-/// How many entries that cannot run now one call examines, and how many it makes dead letters, so that no call delays others.
+/// How many entries that cannot run now one call examines, and how many it makes dead letters, so
+/// that no call delays others.
 const LOOKED_AT: usize = 1_000;
-/// How many rows one call examines, each with one look into an index: 10 to 30 ms. Rows that have no entry due, but some in
-/// back-off, are among them, and there can be a hundred thousand.
+/// How many rows one call examines, each with one look into an index: 10 to 30 ms. Rows that have
+/// no entry due, but some in back-off, are among them, and there can be a hundred thousand.
 const ROWS_LOOKED_AT: usize = 10_000;
-/// The wait before the next lease call if some entries were not examined, and if some rows were not.
+/// The wait before the next lease call if some entries were not examined, and if some rows were
+/// not.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 const NEXT_ROWS: Duration = Duration::from_millis(100);
 
@@ -38,7 +40,8 @@ statements! {
            WHERE state = 0 AND row > ?1 ORDER BY row, until LIMIT 1",
         without_row: "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
            WHERE state = 0 AND row IS NULL AND until <= ?1 ORDER BY until LIMIT ?2",
-        // Entries that are due by now were examined. For one that was left out, the workers get a notification when it is free.
+        // Entries that are due by now were examined. For one that was left out, the workers get a
+        // notification when it is free.
         later: "SELECT id, until FROM entries WHERE state = ?1 AND until > ?2 ORDER BY until",
         lease: &format!(
             "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3, first_leased_at = {FIRST}
@@ -138,8 +141,8 @@ impl Leasing<'_> {
         })
     }
 
-    /// Leases the entry. Returns `None` if the entry's first lease began too long ago, or lies too far in the future: nothing is
-    /// changed then.
+    /// Leases the entry. Returns `None` if the entry's first lease began too long ago, or lies too
+    /// far in the future: nothing is changed then.
     fn take(&mut self, id: i64, request: &LeaseRequest, now: i64) -> Result<Option<Job>> {
         let token = ClaimToken::new(b"");
         let (from, to) = request.run_within.map_or((i64::MIN, i64::MAX), |within| {
@@ -199,7 +202,8 @@ impl Leasing<'_> {
         Ok(())
     }
 
-    /// Makes a dead letter of the entry. It is reported unless a column has a value of another type.
+    /// Makes a dead letter of the entry. It is reported unless a column has a value of another
+    /// type.
     fn dead_letter(&mut self, id: i64, why: &str, search: &mut Search<'_>) -> Result<()> {
         self.dead_letter.execute(params![id, search.now, why])?;
         match self.listed.query_row([id], row::listed) {
@@ -210,8 +214,8 @@ impl Leasing<'_> {
         Ok(())
     }
 
-    /// Finds entries of this state that are due, at most one more than asked for. Running ones have leases that ended without a
-    /// settlement.
+    /// Finds entries of this state that are due, at most one more than asked for. Running ones have
+    /// leases that ended without a settlement.
     fn examine(&mut self, state: EntryState, search: &mut Search<'_>) -> Result<()> {
         let request = search.request;
         let most = search.candidates.len().saturating_add(request.most);
@@ -240,8 +244,8 @@ impl Leasing<'_> {
         Ok(())
     }
 
-    /// If a few rows have very many entries, the first entries in time all belong to them. Then one entry per row is examined,
-    /// from the row where the last search ended.
+    /// If a few rows have very many entries, the first entries in time all belong to them. Then one
+    /// entry per row is examined, from the row where the last search ended.
     fn by_rows(
         &mut self,
         most: usize,

@@ -1,7 +1,8 @@
 //! The inbox in a file, on SQLite.
 //!
-//! One thread writes: calls that wait while the disk is flushed share the next commit. Another thread reads, for lists and
-//! numbers. Neither is a thread of the runtime, and callers wait without blocking a thread.
+//! One thread writes: calls that wait while the disk is flushed share the next commit. Another
+//! thread reads, for lists and numbers. Neither is a thread of the runtime, and callers wait
+//! without blocking a thread.
 
 mod accept;
 mod lease;
@@ -58,7 +59,8 @@ pub(super) struct SqliteEngine {
     questions: Sender<Question>,
     changed: Arc<Notify>,
     scopes: ScopesInUse,
-    /// Never receives a value. It closes when both threads have closed their connections: the writer closes last.
+    /// Never receives a value. It closes when both threads have closed their connections: the
+    /// writer closes last.
     open: watch::Receiver<()>,
 }
 
@@ -87,7 +89,8 @@ impl SqliteEngine {
             max_pages,
         };
         let (alive, open) = watch::channel(());
-        // The last connection to close copies the log into the file; of two that close at the same time, neither is the last.
+        // The last connection to close copies the log into the file; of two that close at the same
+        // time, neither is the last.
         let end = || drop(reading.join());
         Ok(Self {
             path: path.to_owned(),
@@ -117,7 +120,8 @@ impl SqliteEngine {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Works in chunks, so that no operator's command delays deliveries: the selected entries are read first, and then written.
+    /// Works in chunks, so that no operator's command delays deliveries: the selected entries are
+    /// read first, and then written.
     async fn in_chunks(&self, which: Selection, change: Change) -> Result<u64, StoreError> {
         let change = Arc::new(change);
         let last = self.read(|reader| reader.last()).await?;
@@ -128,7 +132,8 @@ impl SqliteEngine {
                 let which = which.clone();
                 let ids = self.read(move |reader| reader.ids(&which, page)).await;
                 let mut ids = ids.map_err(|error| error.after_changes(count))?;
-                // Entries that were accepted after the call began are left out: otherwise the call might never end.
+                // Entries that were accepted after the call began are left out: otherwise the call
+                // might never end.
                 ids.retain(|&id| id <= last);
                 let Some(&end) = ids.last() else {
                     break;
@@ -144,7 +149,8 @@ impl SqliteEngine {
         Ok(count)
     }
 
-    /// Changes one chunk. While other processes keep the file locked, the command waits: it must not end midway.
+    /// Changes one chunk. While other processes keep the file locked, the command waits: it must
+    /// not end midway.
     async fn change(
         &self,
         ids: &[EntryId],
@@ -169,8 +175,8 @@ impl SqliteEngine {
     }
 }
 
-/// Opens the connections of the writer and the reader, and creates the inbox in the file if it has none. Returns them, and the
-/// largest number of the file's pages.
+/// Opens the connections of the writer and the reader, and creates the inbox in the file if it has
+/// none. Returns them, and the largest number of the file's pages.
 fn open_file(
     file: &Path,
     options: &InboxOptions,
@@ -266,8 +272,9 @@ impl Engine for SqliteEngine {
     }
 }
 
-/// Leased entries that no worker has yet. If their worker no longer waits they are returned: otherwise they would wait until their
-/// leases end. A lease that was rolled back is dropped too; that changes nothing, because each lease has its own token.
+/// Leased entries that no worker has yet. If their worker no longer waits they are returned:
+/// otherwise they would wait until their leases end. A lease that was rolled back is dropped too;
+/// that changes nothing, because each lease has its own token.
 struct Leased {
     batch: Batch,
     calls: Calls<InboxFile>,

@@ -99,7 +99,8 @@ impl<'c> Reader<'c> {
         which: &Selection,
         page: Page,
     ) -> Result<(String, Vec<Value>)> {
-        // Each index gives the order of the ids, so that no list is sorted except that of running entries, which are few.
+        // Each index gives the order of the ids, so that no list is sorted except that of running
+        // entries, which are few.
         let (mut index, state) = match which.state {
             Some(EntryState::Queued) => ("INDEXED BY entries_not_over", "state < 2 AND state = 0"),
             Some(EntryState::Running) => ("INDEXED BY entries_by_time", "state = 1"),
@@ -138,9 +139,10 @@ impl<'c> Reader<'c> {
         Ok((statement, values))
     }
 
-    /// Returns the number of the last entry that was accepted by this time, found by halving the range of numbers: they follow the
-    /// order of acceptance. So no younger entry is read, however many there are. If the clock was set back, an entry near that
-    /// time may be left out as if it was younger.
+    /// Returns the number of the last entry that was accepted by this time, found by halving the
+    /// range of numbers: they follow the order of acceptance. So no younger entry is read, however
+    /// many there are. If the clock was set back, an entry near that time may be left out as if it
+    /// was younger.
     fn last_before(&self, time: i64) -> Result<i64> {
         let mut find = self
             .connection
@@ -176,8 +178,9 @@ impl<'c> Reader<'c> {
         Ok(ids)
     }
 
-    /// Writes the file anew from what is stored, so that no free page and no gap in a page has deleted bytes, and empties the log.
-    /// This connection does it, as the writer's thread goes on with its calls until the file is locked.
+    /// Writes the file anew from what is stored, so that no free page and no gap in a page has
+    /// deleted bytes, and empties the log. This connection does it, as the writer's thread goes on
+    /// with its calls until the file is locked.
     pub(super) fn overwrite_deleted(&self) -> Result<()> {
         self.connection.execute_batch("PRAGMA query_only = OFF")?;
         let empty_log = || while_busy(|| self.empty_log());
@@ -188,8 +191,9 @@ impl<'c> Reader<'c> {
         done
     }
 
-    /// Copies the log into the file and cuts it to zero bytes. SQLite does not wait for another connection that copies the log at
-    /// this moment, as each does when it opens the file: it answers at once that it is busy.
+    /// Copies the log into the file and cuts it to zero bytes. SQLite does not wait for another
+    /// connection that copies the log at this moment, as each does when it opens the file: it
+    /// answers at once that it is busy.
     fn empty_log(&self) -> Result<()> {
         let is_busy: bool =
             self.connection
@@ -232,8 +236,8 @@ impl<'c> Reader<'c> {
     }
 }
 
-/// Repeats the step while other connections keep the file in use, for as long as an operator's call may wait. Each step has this time
-/// for itself: a large file is written anew for longer than that.
+/// Repeats the step while other connections keep the file in use, for as long as an operator's call
+/// may wait. Each step has this time for itself: a large file is written anew for longer than that.
 fn while_busy(mut step: impl FnMut() -> Result<()>) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
     let begun = SystemClock.monotonic();

@@ -40,8 +40,8 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The columns of `entries` and `bodies` that [`entry`] reads. They are the first of a statement, in this order, so that
-/// no name of theirs is looked up.
+/// The columns of `entries` and `bodies` that [`entry`] reads. They are the first of a statement,
+/// in this order, so that no name of theirs is looked up.
 pub(super) const ENTRY: &str = "entries.key, row, digest, event_id, event_type, timestamp, received_at, scope, key_name, subscription, workspace, body, traceparent";
 
 #[expect(clippy::disallowed_methods, reason = "a stored entry was authentic")]

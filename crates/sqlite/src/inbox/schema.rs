@@ -6,18 +6,20 @@ use rusqlite::Connection;
 use crate::header;
 
 /// `state` is the number of an `EntryState`. `until` depends on it: when the entry is due, when its
-/// lease ends, when its id is forgotten. `since` is the time when `until` was set: if the clock shows an earlier time, it has
-/// been set back. `first_leased_at` is the time when the entry was first leased: from then on its effect may have happened.
+/// lease ends, when its id is forgotten. `since` is the time when `until` was set: if the clock
+/// shows an earlier time, it has been set back. `first_leased_at` is the time when the entry was
+/// first leased: from then on its effect may have happened.
 ///
-/// Bodies have a table of their own, so that a lease or a failed run does not write the body again, and an entry that is done
-/// frees its body's pages. A number of an entry is never used again (`AUTOINCREMENT`): an operator's command changes the entry
-/// that the operator saw, or none.
+/// Bodies have a table of their own, so that a lease or a failed run does not write the body again,
+/// and an entry that is done frees its body's pages. A number of an entry is never used again
+/// (`AUTOINCREMENT`): an operator's command changes the entry that the operator saw, or none.
 ///
-/// Triggers keep the counts, so that they stay right whichever program writes. Counting a million rows each time that the metrics
-/// are read would take too long.
+/// Triggers keep the counts, so that they stay right whichever program writes. Counting a million
+/// rows each time that the metrics are read would take too long.
 ///
-/// `scopes` has the scopes of all entries that were accepted. The key of an entry is made of its scope and its event's id, so that
-/// an event is found by its keys: an index of ids would be one more page to write for each event.
+/// `scopes` has the scopes of all entries that were accepted. The key of an entry is made of its
+/// scope and its event's id, so that an event is found by its keys: an index of ids would be one
+/// more page to write for each event.
 const TABLES: &str = "
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,4 +1,5 @@
-//! Changes entries that are stored: renewals and settlements, which need the lease's token, and an operator's changes.
+//! Changes entries that are stored: renewals and settlements, which need the lease's token, and an
+//! operator's changes.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ statements! {
            WHERE id = ?1 AND token = ?2 AND state = 1",
         is_settled: "SELECT 1 FROM entries WHERE id = ?1 AND token = ?2",
         forget_body: "DELETE FROM bodies WHERE id = ?1",
-        // The statements of an operator check the state again: it may have changed since the entry was read.
+        // The statements of an operator check the state again: it may have changed since the entry
+        // was read.
         retry: "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL,
              first_leased_at = iif(?4, NULL, first_leased_at)
            WHERE id = ?1 AND state = ?3",
@@ -32,7 +34,8 @@ statements! {
 }
 
 impl Settling<'_> {
-    /// Renews a lease. A lease that has ended is renewed too, unless another worker has taken its entry.
+    /// Renews a lease. A lease that has ended is renewed too, unless another worker has taken its
+    /// entry.
     pub(super) fn renew(
         &mut self,
         id: EntryId,
@@ -66,7 +69,8 @@ impl Settling<'_> {
             is_returned
         ])?;
         if settled == 0 {
-            // The token stays until the next lease: this call repeats a settlement whose reply was lost.
+            // The token stays until the next lease: this call repeats a settlement whose reply was
+            // lost.
             let is_settled = self.is_settled.exists(params![id.get(), token])?;
             return Ok(Ownership::from_held(is_settled));
         }

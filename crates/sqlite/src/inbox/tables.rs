@@ -71,7 +71,8 @@ impl Tables for InboxTables<'_> {
         self.upkeep.goes_on()
     }
 
-    /// Wakes a worker if another process has written since the last look, so that its new entries are found soon.
+    /// Wakes a worker if another process has written since the last look, so that its new entries
+    /// are found soon.
     fn look(&mut self) {
         if let Ok(version) = self.data_version.query_row([], |row| row.get(0))
             && version != self.seen_version

@@ -1,4 +1,5 @@
-//! Tests of the engine in one process; tests with two processes, or with a failing disk, are in `tests/servers`.
+//! Tests of the engine in one process; tests with two processes, or with a failing disk, are in
+//! `tests/servers`.
 
 mod calls;
 #[path = "../../../inbox/src/contract/cases.rs"]
@@ -216,7 +217,8 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     assert_eq!(batch.next_in, Some(Duration::from_millis(250)));
 }
 
-/// A row has many entries, one of which runs, and each of very many other rows has one entry, which has failed and is not due yet.
+/// A row has many entries, one of which runs, and each of very many other rows has one entry, which
+/// has failed and is not due yet.
 // fault Q32: a hundred thousand rows in back-off keep an event of another row waiting for 25 s, beside a backlog of a row that runs
 #[tokio::test]
 async fn rows_in_back_off_keep_no_other_row_waiting() {
@@ -289,7 +291,8 @@ async fn a_lease_that_nobody_takes_is_given_back() {
     assert_eq!((jobs.len(), jobs[0].tries), (1, 1));
 }
 
-/// Entries that were written by a clock that was ahead, and are found by a process that starts after the clock was set back.
+/// Entries that were written by a clock that was ahead, and are found by a process that starts
+/// after the clock was set back.
 #[test]
 fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
     let (folder, clock) = (Folder::new(), manual());

@@ -15,8 +15,9 @@ statements! {
         next_over: "SELECT until FROM entries WHERE state = 2 ORDER BY until LIMIT 1",
         forget: "DELETE FROM entries WHERE id IN
            (SELECT id FROM entries WHERE state = 2 AND until <= ?1 ORDER BY until LIMIT ?2)",
-        // Entries that are due by now need no correction. Both they and those that wait may be very many.
-        // Two statements for the latter, as SQLite would pass over all entries of one time that are before the number.
+        // Entries that are due by now need no correction. Both they and those that wait may be very
+        // many. Two statements for the latter, as SQLite would pass over all entries of one time
+        // that are before the number.
         same_time: "SELECT id, until, since FROM entries WHERE state = ?1 AND until = ?2 AND id > ?3 ORDER BY id LIMIT ?4",
         later: "SELECT id, until, since FROM entries WHERE state = ?1 AND until > ?2 ORDER BY until, id LIMIT ?3",
         correct: "UPDATE entries SET until = ?2 + (until - since), since = ?2 WHERE id = ?1",
@@ -45,7 +46,8 @@ struct Place {
 }
 
 impl Place {
-    /// Before all entries that are not due at this time: the running ones, and after them the queued ones.
+    /// Before all entries that are not due at this time: the running ones, and after them the
+    /// queued ones.
     fn first(state: i64, now: i64) -> Self {
         Self {
             state,
@@ -54,7 +56,8 @@ impl Place {
         }
     }
 
-    /// Goes on to the last of these entries, and returns their count. The numbers of those with a time that lies ahead are added.
+    /// Goes on to the last of these entries, and returns their count. The numbers of those with a
+    /// time that lies ahead are added.
     fn go_on(&mut self, mut entries: Rows<'_>, now: i64, ahead: &mut Vec<i64>) -> Result<i64> {
         let mut count = 0;
         while let Some(entry) = entries.next()? {
@@ -94,8 +97,9 @@ impl Upkeep<'_> {
         self.forget.execute([now, at_once])
     }
 
-    /// Corrects leases and back-offs that were written by a clock that was ahead: each lasts its original time, counted from
-    /// `now`. Reads one chunk of those that wait, the first ones in time.
+    /// Corrects leases and back-offs that were written by a clock that was ahead: each lasts its
+    /// original time, counted from `now`. Reads one chunk of those that wait, the first ones in
+    /// time.
     pub(super) fn correct_times(&mut self, now: i64, is_set_back: bool) -> Result<usize> {
         let place = if is_set_back {
             Some(Place::first(RUNNING, now))
@@ -130,7 +134,8 @@ impl Upkeep<'_> {
         Ok(corrected)
     }
 
-    /// Notes after the commit how far times are corrected. Returns true with the last chunk, if some times were wrong.
+    /// Notes after the commit how far times are corrected. Returns true with the last chunk, if
+    /// some times were wrong.
     pub(super) fn committed(&mut self) -> bool {
         self.progress.unread = self.progress.next.take();
         self.progress.at_once = self.has_unread();
@@ -177,7 +182,8 @@ mod tests {
         assert!(!upkeep.is_due(4_990).unwrap());
     }
 
-    /// After a long outage of the handlers' database all entries are in back-off, many of them until the same time.
+    /// After a long outage of the handlers' database all entries are in back-off, many of them
+    /// until the same time.
     // fault Q38: after a long outage all entries are in back-off, and the first accept after a start waits until the times of all are corrected
     #[test]
     fn one_commit_reads_few_of_the_entries_in_back_off_to_correct_times() {

@@ -74,7 +74,8 @@ async fn work(folder: &Path) {
                 runs.at_once = runs.at_once.max(running);
                 runs.ended.contains_key(&id)
             };
-            // One runs longer than its lease, which is renewed across the jump; the other one waits for its second try by then.
+            // One runs longer than its lease, which is renewed across the jump; the other one waits
+            // for its second try by then.
             let time = if id.contains("fails") { 1 } else { 4 };
             tokio::time::sleep(Duration::from_secs(time)).await;
             let mut runs = seen.lock().unwrap();

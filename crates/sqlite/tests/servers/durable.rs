@@ -135,7 +135,8 @@ async fn concurrent_accepts_share_a_flush() {
     }
     let (alone, together) = (counts[0], counts[1]);
     assert!(alone >= PRODUCERS * EACH, "{counts:?}");
-    // Each producer waits for its answer, so that there are as many rounds as each has deliveries, at least.
+    // Each producer waits for its answer, so that there are as many rounds as each has deliveries,
+    // at least.
     assert!(together >= EACH, "{counts:?}");
     assert!(together * 5 <= alone, "{counts:?}");
 }
@@ -161,7 +162,8 @@ async fn burst(folder: &Path, group: usize) {
     }
 }
 
-/// A claim and a commit each wait for a flush, which those that come together share; a duplicate waits for none.
+/// A claim and a commit each wait for a flush, which those that come together share; a duplicate
+/// waits for none.
 #[tokio::test]
 async fn concurrent_claims_share_a_flush() {
     if let Some(given) = given() {

@@ -194,7 +194,8 @@ async fn on_a_full_disk(disk: &Path) {
     inbox.close().await;
 }
 
-/// The reserve was used, another program has taken its room, and the log has reached the end of its room.
+/// The reserve was used, another program has taken its room, and the log has reached the end of its
+/// room.
 // fault Q45: on a full disk without a reserve, workers stop at the end of the log though copying it needs no space
 #[test]
 fn without_any_reserve_the_log_is_copied_and_the_work_goes_on() {
@@ -238,7 +239,8 @@ async fn without_any_reserve(disk: &Path) {
     inbox.close().await;
 }
 
-/// The log has its most pages and the largest body that the reserve covers, and the file grows by all of them.
+/// The log has its most pages and the largest body that the reserve covers, and the file grows by
+/// all of them.
 #[test]
 fn the_largest_body_that_the_reserve_covers_is_handled_on_a_full_disk() {
     let test = "full::the_largest_body_that_the_reserve_covers_is_handled_on_a_full_disk";
@@ -281,7 +283,8 @@ async fn the_largest_body(disk: &Path) {
     inbox.close().await;
 }
 
-/// Where the reserve can't be kept, as there is no room for it, the workers go on and no delivery is accepted.
+/// Where the reserve can't be kept, as there is no room for it, the workers go on and no delivery
+/// is accepted.
 // fault F14: a full disk stops the work, and the inbox can't be opened, also where an operator's change used the reserve before
 #[tokio::test]
 async fn without_its_reserve_an_inbox_accepts_nothing_new_and_works_on() {
@@ -313,7 +316,8 @@ async fn without_its_reserve_an_inbox_accepts_nothing_new_and_works_on() {
     .await;
 }
 
-/// A file that may not grow takes no delivery more, and each entry in it is leased, and keeps why it failed.
+/// A file that may not grow takes no delivery more, and each entry in it is leased, and keeps why
+/// it failed.
 // fault F14: a full disk stops the work, and the inbox can't be opened, also where an operator's change used the reserve before
 #[tokio::test]
 async fn a_full_file_at_its_limit_still_handles_its_entries() {

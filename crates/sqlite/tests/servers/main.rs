@@ -1,7 +1,9 @@
-//! The inbox and the claims on SQLite: its file in several processes, on a full disk, under a lock, killed, and with a clock that is set.
+//! The inbox and the claims on SQLite: its file in several processes, on a full disk, under a lock,
+//! killed, and with a clock that is set.
 //!
-//! Where a program that a test needs is missing, the test prints that and is left out; `scripts/test` installs missing programs, and
-//! sets `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
+//! Where a program that a test needs is missing, the test prints that and is left out;
+//! `scripts/test` installs missing programs, and sets `HOOKGATE_REQUIRE_TOOLS`, with which no test
+//! is left out.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

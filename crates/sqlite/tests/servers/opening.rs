@@ -1,4 +1,5 @@
-//! A file that can't serve as an inbox is refused with an error; a new file is readable by its owner alone.
+//! A file that can't serve as an inbox is refused with an error; a new file is readable by its
+//! owner alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -107,8 +108,8 @@ async fn a_file_of_a_newer_version_is_refused() {
     refused_as(&file, StoreErrorKind::Newer, "its tables have version 2");
 }
 
-/// Its two connections are never closed at once: then neither would be the last, and the log would stay. Threads that compete for the
-/// processors bring the two together now and then.
+/// Its two connections are never closed at once: then neither would be the last, and the log would
+/// stay. Threads that compete for the processors bring the two together now and then.
 // fault Q24: a log stays beside a file that was closed
 #[tokio::test]
 async fn what_is_closed_leaves_one_file() {
@@ -171,7 +172,8 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
     assert_eq!(queued_in(&file).await, 50);
 }
 
-/// As after a kill, where the file alone is moved away or emptied. SQLite deletes a log beside an empty file.
+/// As after a kill, where the file alone is moved away or emptied. SQLite deletes a log beside an
+/// empty file.
 // fault Q46: the file is moved away or emptied, and a full log stays beside it: the next start makes a new file, and SQLite deletes the log without an error
 #[tokio::test]
 async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
@@ -199,7 +201,8 @@ async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
     }
 }
 
-/// An erasure writes the file anew, which changes its schema version by one, as the copy for a backup does.
+/// An erasure writes the file anew, which changes its schema version by one, as the copy for a
+/// backup does.
 // fault Q47: an erasure or a second copy gives the file the schema version of its backup: the log beside a backup from before is taken for its own
 #[tokio::test]
 async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
@@ -318,7 +321,8 @@ fn settings_that_could_never_work_are_refused() {
     assert_eq!(error.kind(), StoreErrorKind::Full);
 }
 
-/// As the user `nobody`, who may read the file and not write it. Root may write any file, so another process takes its place.
+/// As the user `nobody`, who may read the file and not write it. Root may write any file, so
+/// another process takes its place.
 #[tokio::test]
 async fn a_file_that_can_only_be_read_is_refused() {
     if let Some(file) = given() {

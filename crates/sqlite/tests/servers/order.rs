@@ -261,7 +261,8 @@ fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
                             };
                             match ended {
                                 Ok(()) => break,
-                                // A deferred one that has read does not wait for another that writes.
+                                // A deferred one that has read does not wait for another that
+                                // writes.
                                 Err(error) => assert!(
                                     matches!(behavior, Deferred)
                                         && [Conflict, TimedOut].contains(&error.kind()),
@@ -278,7 +279,8 @@ fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
     }
 }
 
-/// Each event that was handled has its order among those before it, and the newest has written the row.
+/// Each event that was handled has its order among those before it, and the newest has written the
+/// row.
 fn agrees(orders: &Connection, events: usize) -> ExpectedOrder {
     let handled = "SELECT second, placed FROM handled ORDER BY number";
     let mut handled = orders.prepare(handled).unwrap();

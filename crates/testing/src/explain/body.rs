@@ -18,7 +18,8 @@ const LAYOUTS: [Layout; 5] = [
     Layout::Indented("\t"),
 ];
 
-/// Visits every body that is one repair away, the likeliest first. The same bytes may come more than once.
+/// Visits every body that is one repair away, the likeliest first. The same bytes may come more
+/// than once.
 pub(super) fn each(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     ends(body, visit)?;
     written_again(body, visit)?;
@@ -130,7 +131,8 @@ fn charsets(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     }
 }
 
-/// Decodes bytes that look like UTF-16: with a byte order mark at the start, or a NUL in every other byte there.
+/// Decodes bytes that look like UTF-16: with a byte order mark at the start, or a NUL in every
+/// other byte there.
 pub(super) fn utf16_decoded(bytes: &[u8]) -> Option<String> {
     let (little, text) = match bytes {
         [0xff, 0xfe, text @ ..] => (true, text),

@@ -16,7 +16,8 @@ pub enum CauseGroup {
     Timestamp,
     /// The headers of timestamp and signature.
     Header,
-    /// The parts of the request that are not signed: method, type, encoding, and the headers of the event.
+    /// The parts of the request that are not signed: method, type, encoding, and the headers of the
+    /// event.
     Request,
     /// The age of the delivery.
     Clock,
@@ -190,7 +191,8 @@ impl Cause {
         self.kind
     }
 
-    /// Returns the details of this mistake: how far the clock is off, which separator, whose secret.
+    /// Returns the details of this mistake: how far the clock is off, which separator, whose
+    /// secret.
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()

@@ -6,14 +6,16 @@ use hookgate::{clock::UnixSeconds, dedupe::RetrySchedule, verify::Window};
 
 use super::cause::{Cause, CauseKind as Kind};
 
-/// The greatest difference from a time zone's offset, in seconds: the way from the sender takes some, and clocks differ a little.
+/// The greatest difference from a time zone's offset, in seconds: the way from the sender takes
+/// some, and clocks differ a little.
 const ZONE_SLACK: u64 = 10;
 /// Zones lie whole hours from UTC, at most 14.
 const WIDEST_ZONE: u64 = 14;
 /// The other zones' offsets, in minutes, east or west: summer time included.
 const BROKEN_ZONES: [u64; 11] = [150, 210, 270, 330, 345, 390, 525, 570, 630, 765, 825];
 
-/// Returns the reason why a delivery, signed and received at these times, lies outside the window; `None` where it is inside.
+/// Returns the reason why a delivery, signed and received at these times, lies outside the window;
+/// `None` where it is inside.
 pub(super) fn judge(
     signed: UnixSeconds,
     received: UnixSeconds,
@@ -59,7 +61,8 @@ pub(super) fn judge(
     ))
 }
 
-/// Returns the smaller unit, such as milliseconds, in which the timestamp gives a time inside the window or near it.
+/// Returns the smaller unit, such as milliseconds, in which the timestamp gives a time inside the
+/// window or near it.
 fn smaller_unit(
     signed: UnixSeconds,
     received: UnixSeconds,
@@ -70,7 +73,8 @@ fn smaller_unit(
         ("microseconds", 1_000_000),
         ("nanoseconds", 1_000_000_000),
     ];
-    // A recorded delivery may be judged long after it was signed: a time that is this near is still no coincidence.
+    // A recorded delivery may be judged long after it was signed: a time that is this near is still
+    // no coincidence.
     let near = Duration::from_secs(400 * 24 * 3_600);
     let is_far = signed.as_i64() > received.as_i64().saturating_mul(100);
     let found = units.into_iter().find_map(|(unit, a_second)| {
@@ -89,7 +93,8 @@ fn retry(age: Duration, schedule: &RetrySchedule) -> Option<u32> {
     let mut begins = Duration::ZERO;
     for (number, wait) in (2..).zip(schedule.waits()) {
         begins += *wait;
-        // Each failed attempt before it took up to its time-out; senders are more often late than early.
+        // Each failed attempt before it took up to its time-out; senders are more often late than
+        // early.
         let latest = begins + schedule.attempt_timeout() * number + Duration::from_secs(60);
         let earliest = begins.saturating_sub(Duration::from_secs(5));
         if (earliest..=latest).contains(&age) {
@@ -174,7 +179,8 @@ mod tests {
                 "{signed}: {kind:?} {told}"
             );
         }
-        // Offsets that exist, within some seconds; no zone is a quarter of an hour or half an hour from UTC.
+        // Offsets that exist, within some seconds; no zone is a quarter of an hour or half an hour
+        // from UTC.
         for zone in [3_600, 3_610, 9_000, 20_700, 31_500, 49_500, 50_400] {
             assert_eq!(
                 kind(RECEIVED + zone).unwrap().0,

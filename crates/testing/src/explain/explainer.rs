@@ -25,7 +25,8 @@ use crate::log::{pairs, verifier_of};
 /// More than a body of 1 MiB needs for one mistake of the body and a mistake of few secrets.
 const DEFAULT_LIMIT: u64 = 1 << 32;
 
-/// Finds out why deliveries are refused: it knows the secrets as they are configured, and tries the known mistakes.
+/// Finds out why deliveries are refused: it knows the secrets as they are configured, and tries the
+/// known mistakes.
 ///
 /// See the [module docs](super) for the mistakes that it tries, and an example.
 #[must_use]
@@ -55,8 +56,9 @@ impl Explainer {
         Self::default()
     }
 
-    /// Says how the sender signs. Default: [`Scheme::WORKSPACE`]. For another scheme the known mistakes of secret, body, request and age
-    /// are tried, and not those of a header's form; the retries of [`schedule`](Self::schedule) are not guessed.
+    /// Says how the sender signs. Default: [`Scheme::WORKSPACE`]. For another scheme the known
+    /// mistakes of secret, body, request and age are tried, and not those of a header's form; the
+    /// retries of [`schedule`](Self::schedule) are not guessed.
     pub fn scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         if !self.is_of_service() {
@@ -69,14 +71,15 @@ impl Explainer {
         self.scheme == Scheme::WORKSPACE
     }
 
-    /// Adds a secret that the receiver accepts, with a name for the report. Give the text **as it is configured**, with its
-    /// quotes and line breaks, because the mistake may be there. The text is wiped when this is dropped.
+    /// Adds a secret that the receiver accepts, with a name for the report. Give the text **as it
+    /// is configured**, with its quotes and line breaks, because the mistake may be there. The text
+    /// is wiped when this is dropped.
     pub fn secret(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         self.with(name, text.as_ref(), false)
     }
 
-    /// Adds a secret that the receiver does not hold, but that may have signed a delivery: a retired one, that of another
-    /// subscription or of another environment.
+    /// Adds a secret that the receiver does not hold, but that may have signed a delivery: a
+    /// retired one, that of another subscription or of another environment.
     pub fn other_secret(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         self.with(name, text.as_ref(), true)
     }
@@ -93,19 +96,22 @@ impl Explainer {
         self
     }
 
-    /// Ends the search after this number of bytes was hashed or written for it; [`Tried::capped`](super::Tried::capped) says so.
-    /// The default, 2^32, takes some seconds in an optimised build and is enough for every single mistake in a body of 1 MiB.
+    /// Ends the search after this number of bytes was hashed or written for it;
+    /// [`Tried::capped`](super::Tried::capped) says so. The default, 2^32, takes some seconds in an
+    /// optimised build and is enough for every single mistake in a body of 1 MiB.
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Explains the verdict on a delivery, at the time of its receipt: that of a receiver with these secrets and this window,
-    /// whose other settings are the default ones. Where the delivery has a logged answer, the explanation repeats it.
+    /// Explains the verdict on a delivery, at the time of its receipt: that of a receiver with
+    /// these secrets and this window, whose other settings are the default ones. Where the delivery
+    /// has a logged answer, the explanation repeats it.
     ///
     /// # Security
-    /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](hookgate::Verifier::verify) accepts a delivery. It
-    /// hashes a body up to some thousand times, so never run it on input that callers without the secret can send at will.
+    /// This is a diagnosis. Whatever it says, only [`Verifier::verify`](hookgate::Verifier::verify)
+    /// accepts a delivery. It hashes a body up to some thousand times, so never run it on input
+    /// that callers without the secret can send at will.
     #[must_use]
     pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
         let body = delivery.body.as_deref().unwrap_or_default();
@@ -137,7 +143,8 @@ impl Explainer {
         let refusal = match readable.and_then(|head| self.verdict(head, delivery, is_right)) {
             Ok(()) => of_request(),
             Err(error) => {
-                // A signature is known to be wrong at the end of the body alone, and a size at its end or before it.
+                // A signature is known to be wrong at the end of the body alone, and a size at its
+                // end or before it.
                 let is_of_body = error.kind() == VerifyErrorKind::SignatureMismatch;
                 let is_first = |fault: &RequestFault| {
                     fault.is_of_head(announced) || (is_of_body && fault.is_of_size())
@@ -156,7 +163,8 @@ impl Explainer {
                 key = Some(fit.name);
                 causes = fit.causes;
                 for RequestFault { cause, .. } in faults {
-                    // The search has found it already if the header of the timestamp or of the signature is repeated.
+                    // The search has found it already if the header of the timestamp or of the
+                    // signature is repeated.
                     if !causes.contains(&cause) {
                         causes.push(cause);
                     }
@@ -190,8 +198,9 @@ impl Explainer {
         }
     }
 
-    /// Returns the mistakes of the request. Where the body was changed on the way, the received body or the signed one may be
-    /// the event that was meant: it depends on the side that has the mistake.
+    /// Returns the mistakes of the request. Where the body was changed on the way, the received
+    /// body or the signed one may be the event that was meant: it depends on the side that has the
+    /// mistake.
     fn request_faults(
         &self,
         delivery: &LoggedDelivery,
@@ -215,13 +224,15 @@ impl Explainer {
         delivery: &LoggedDelivery,
         is_right: bool,
     ) -> Result<(), VerifyError> {
-        // A random secret. It finds a wrong age as every secret does; if the age is right, it always finds a wrong signature.
+        // A random secret. It finds a wrong age as every secret does; if the age is right, it
+        // always finds a wrong signature.
         let random = || fastrand::u128(..);
         let made_up = format!("whsec_{:032x}{:032x}", random(), random());
         #[allow(clippy::expect_used)] // of the form that each scheme takes
         let secret = Secret::new(&made_up).expect("a usable secret");
         let verifier = verifier_of(self.scheme, KeyRing::new(secret.clone()), self.window);
-        // A row that is not safe has no verifier: the default one says that the headers are of another scheme.
+        // A row that is not safe has no verifier: the default one says that the headers are of
+        // another scheme.
         let verifier = verifier.unwrap_or_else(|_| Verifier::new(secret).with_window(self.window));
         let body = delivery.body.as_deref().unwrap_or_default();
         match verifier.verify(head, body, delivery.received_at) {

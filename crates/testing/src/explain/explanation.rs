@@ -11,7 +11,8 @@ use super::hint::{Hint, HintKind};
 use super::search::Tried;
 use crate::messages::chain;
 
-/// The reason why a delivery was refused, as far as it can be found, or the statement that it is authentic.
+/// The reason why a delivery was refused, as far as it can be found, or the statement that it is
+/// authentic.
 ///
 /// It holds no secret, no MAC and no value of a body: all of it can be printed.
 #[derive(Clone, Debug)]
@@ -29,15 +30,16 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Whether a receiver with these secrets accepts the delivery as received: it is authentic and fresh, and method, type,
-    /// encoding, event and headers are right. Then there is no cause.
+    /// Whether a receiver with these secrets accepts the delivery as received: it is authentic and
+    /// fresh, and method, type, encoding, event and headers are right. Then there is no cause.
     #[must_use]
     pub fn is_authentic(&self) -> bool {
         self.refusal.is_none()
     }
 
-    /// Returns the refusal of a receiver. Where the delivery has several faults, the first one that a receiver finds. Its
-    /// source, a [`VerifyError`](hookgate::verify::VerifyError), says why a delivery is not authentic or not fresh.
+    /// Returns the refusal of a receiver. Where the delivery has several faults, the first one that
+    /// a receiver finds. Its source, a [`VerifyError`](hookgate::verify::VerifyError), says why a
+    /// delivery is not authentic or not fresh.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_ref()
@@ -49,15 +51,16 @@ impl Explanation {
         self.answer.as_ref()
     }
 
-    /// Returns the name of the secret that signed the delivery, as received or with the repairs that the causes name.
+    /// Returns the name of the secret that signed the delivery, as received or with the repairs
+    /// that the causes name.
     #[must_use]
     pub fn key_name(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
-    /// Returns the mistakes that are **proven**: with all of them repaired, and no other change, the delivery verifies. There is
-    /// more than one where only all of them together help. Empty where the delivery is authentic, and where no known mistake
-    /// fits.
+    /// Returns the mistakes that are **proven**: with all of them repaired, and no other change,
+    /// the delivery verifies. There is more than one where only all of them together help. Empty
+    /// where the delivery is authentic, and where no known mistake fits.
     #[must_use]
     pub fn causes(&self) -> &[Cause] {
         &self.causes
@@ -69,8 +72,8 @@ impl Explanation {
         &self.hints
     }
 
-    /// Returns the reason why a handler that takes [`Event`](hookgate::Event) answers 422 to this authentic delivery. It is no
-    /// refusal, since other handlers may take it.
+    /// Returns the reason why a handler that takes [`Event`](hookgate::Event) answers 422 to this
+    /// authentic delivery. It is no refusal, since other handlers may take it.
     #[must_use]
     pub fn event_error(&self) -> Option<&EventError> {
         self.event_error.as_ref()
@@ -82,8 +85,8 @@ impl Explanation {
         self.tried
     }
 
-    /// Whether the delivery is not authentic and no known mistake explains it: the secret is a different one, or the content was
-    /// changed in a way that can't be undone.
+    /// Whether the delivery is not authentic and no known mistake explains it: the secret is a
+    /// different one, or the content was changed in a way that can't be undone.
     #[must_use]
     pub fn none_fits(&self) -> bool {
         !self.is_authentic() && self.causes.is_empty()
@@ -166,7 +169,8 @@ fn without_outcome(reason: &str) -> &str {
     text
 }
 
-/// For people: the verdict, each mistake and its repair, the signs that are not proven, and the numbers of the search.
+/// For people: the verdict, each mistake and its repair, the signs that are not proven, and the
+/// numbers of the search.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(refusal) = &self.refusal {

@@ -13,7 +13,8 @@ use super::cause::{Cause, CauseKind as Kind};
 const MAX_CLAIMS: usize = 16;
 /// The highest number of timestamps: each of them is tried in every way.
 const MAX_TIMESTAMPS: usize = 8;
-/// The greatest distance from the header's time, or from that of receipt, in seconds, at which another one is searched.
+/// The greatest distance from the header's time, or from that of receipt, in seconds, at which
+/// another one is searched.
 const GUESSES: i64 = 60;
 
 /// A signature that the headers hold.
@@ -53,8 +54,8 @@ pub(super) fn claims(delivery: &LoggedDelivery) -> Vec<Claim> {
     claims.take(MAX_CLAIMS).collect()
 }
 
-/// Returns the only signature and the only timestamp to try of another scheme, whose verifier reads the headers itself. None where they
-/// can't be read.
+/// Returns the only signature and the only timestamp to try of another scheme, whose verifier reads
+/// the headers itself. None where they can't be read.
 pub(super) fn of_scheme(head: Option<&DeliveryHeaders<'_>>) -> (Vec<Claim>, Vec<Stamp>) {
     let claim = head.map(|_| Claim {
         causes: Vec::new(),
@@ -75,8 +76,8 @@ fn values<'d>(delivery: &'d LoggedDelivery, name: &str) -> Vec<&'d Bytes> {
     named.map(|(_, value)| value).collect()
 }
 
-/// Returns every text that may be the timestamp: those of the headers first, then those of other units and times, the nearest
-/// first.
+/// Returns every text that may be the timestamp: those of the headers first, then those of other
+/// units and times, the nearest first.
 pub(super) fn stamps(delivery: &LoggedDelivery) -> Vec<Stamp> {
     let headers = values(delivery, TIMESTAMP);
     let repeated = (headers.len() > 1).then(|| Cause::with(Kind::HeaderRepeated, TIMESTAMP));

@@ -33,7 +33,8 @@ macro_rules! hints {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// Returns a description of the possible mistake, in one sentence. The wording may change.
+            /// Returns a description of the possible mistake, in one sentence. The wording may
+            /// change.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$kind => $what,)* }
@@ -155,7 +156,8 @@ pub(super) fn all(
     if let Some(cause) = clock {
         say(HintKind::Clock, cause.detail().map(str::to_owned));
     }
-    // The weakest signs come last, and only where nothing else says why: a sender may write its JSON as it likes.
+    // The weakest signs come last, and only where nothing else says why: a sender may write its
+    // JSON as it likes.
     let is_explained = hints.iter().any(|hint| hint.kind.explains_alone());
     let document = delivery.body.as_deref().and_then(Node::parse);
     if let (Some(document), Some(body), false) = (document, &delivery.body, is_explained) {
@@ -237,8 +239,8 @@ fn of_body(
     }
 }
 
-/// Returns the sign that another program than the service wrote the body: the service writes no white space, characters as they
-/// are, and numbers without an exponent.
+/// Returns the sign that another program than the service wrote the body: the service writes no
+/// white space, characters as they are, and numbers without an exponent.
 fn written_again(document: &Node<'_>, body: &[u8]) -> Option<&'static str> {
     let is_written_by = |strings| {
         let style = Style {
@@ -262,7 +264,8 @@ fn written_again(document: &Node<'_>, body: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the sign that another sender than this scheme's has sent it: a header that only the other one has.
+/// Returns the sign that another sender than this scheme's has sent it: a header that only the
+/// other one has.
 pub(super) fn of_another_scheme(delivery: &LoggedDelivery, scheme: &Scheme) -> Option<Hint> {
     let has = |row: &Scheme| delivery.header(row.signature_header()).is_some();
     let others = Scheme::ALL.into_iter().filter(|row| row != scheme);

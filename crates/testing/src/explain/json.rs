@@ -1,6 +1,8 @@
-//! A body's JSON as a tree of its own text, so that it can be written again with only the requested changes.
+//! A body's JSON as a tree of its own text, so that it can be written again with only the requested
+//! changes.
 //!
-//! The values of a parser would lose the order of keys, the text of numbers and the escapes of strings.
+//! The values of a parser would lose the order of keys, the text of numbers and the escapes of
+//! strings.
 
 use std::cmp::Ordering;
 
@@ -51,7 +53,8 @@ pub(super) enum Order {
     Sorted,
 }
 
-/// The keys of the service's own objects, in the order of its specification. No two lists have the same keys in different orders.
+/// The keys of the service's own objects, in the order of its specification. No two lists have the
+/// same keys in different orders.
 const SERVICE_ORDER: [&str; 18] = [
     "id",
     "type",
@@ -120,8 +123,8 @@ impl<'b> Node<'b> {
         })
     }
 
-    /// Writes the document in this style. `None` where indentation makes it so much longer that no service sends it: deep and
-    /// empty brackets would use all memory.
+    /// Writes the document in this style. `None` where indentation makes it so much longer that no
+    /// service sends it: deep and empty brackets would use all memory.
     pub(super) fn write(&self, style: &Style, length: usize) -> Option<Vec<u8>> {
         let mut page = Page {
             style,
@@ -133,7 +136,8 @@ impl<'b> Node<'b> {
         Some(page.out)
     }
 
-    /// Whether every object has its keys sorted by their text, and some object's keys could be in another order.
+    /// Whether every object has its keys sorted by their text, and some object's keys could be in
+    /// another order.
     pub(super) fn is_sorted(&self) -> bool {
         let mut sorted = (true, false);
         self.each(&mut |node| {

@@ -1,5 +1,5 @@
-//! Why a signature fails: [the guide](hookgate::guide::explain) says how to read the answer, and what
-//! is searched.
+//! Why a signature fails: [the guide](hookgate::guide::explain) says how to read the answer, and
+//! what is searched.
 //!
 #![cfg_attr(doctest, doc = include_str!("../../../../docs/explain.md"))]
 

@@ -1,7 +1,8 @@
-//! Mistakes of a request that the signature does not cover: method, encoding, type, size, and the unsigned headers.
+//! Mistakes of a request that the signature does not cover: method, encoding, type, size, and the
+//! unsigned headers.
 //!
-//! A receiver finds them: the delivery is signed anew, so that only these mistakes are left, and repaired until the receiver
-//! accepts it.
+//! A receiver finds them: the delivery is signed anew, so that only these mistakes are left, and
+//! repaired until the receiver accepts it.
 
 use bytes::Bytes;
 use hookgate::{
@@ -26,8 +27,8 @@ pub(super) struct RequestFault {
 }
 
 impl RequestFault {
-    /// Whether a receiver refuses it before it reads the body and checks the headers of the signature: the size only where
-    /// it was announced.
+    /// Whether a receiver refuses it before it reads the body and checks the headers of the
+    /// signature: the size only where it was announced.
     pub(super) fn is_of_head(&self, announced: Option<usize>) -> bool {
         let is_of_head = matches!(
             self.refusal.kind(),
@@ -41,7 +42,8 @@ impl RequestFault {
     }
 }
 
-/// Returns every mistake of the request, in the order in which a receiver finds them. Without a body, those of the head.
+/// Returns every mistake of the request, in the order in which a receiver finds them. Without a
+/// body, those of the head.
 pub(super) fn faults(
     scheme: Scheme,
     delivery: &LoggedDelivery,
@@ -76,7 +78,8 @@ pub(super) fn faults(
     faults
 }
 
-/// Repairs what the receiver refuses, if it can be repaired. `None` for what is not a mistake of the request.
+/// Repairs what the receiver refuses, if it can be repaired. `None` for what is not a mistake of
+/// the request.
 fn repair(scheme: &Scheme, delivery: &mut LoggedDelivery, refusal: &Refusal) -> Option<Cause> {
     let without = |delivery: &mut LoggedDelivery, name: &str| {
         delivery.headers.retain(|(other, _)| other != name);

@@ -1,4 +1,5 @@
-//! Tries repairs until a delivery verifies: no repair first, then one, then one of the body and one of the secret together.
+//! Tries repairs until a delivery verifies: no repair first, then one, then one of the body and one
+//! of the secret together.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -142,7 +143,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns a hash that distinguishes bodies. With a collision one body is not tried, but no wrong result follows.
+/// Returns a hash that distinguishes bodies. With a collision one body is not tried, but no wrong
+/// result follows.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

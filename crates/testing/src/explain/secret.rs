@@ -35,7 +35,8 @@ pub(super) struct KeyVariant<'h> {
     pub(super) key: TrialKey<'h>,
 }
 
-/// Returns every key to try, those without a mistake first. A text of which `key_of` makes no key is left out.
+/// Returns every key to try, those without a mistake first. A text of which `key_of` makes no key
+/// is left out.
 pub(super) fn variants<'h>(
     secrets: &[KnownSecret],
     key_of: impl Fn(&[u8]) -> Option<TrialKey<'h>>,
@@ -73,8 +74,8 @@ pub(super) fn variants<'h>(
     variants.collect()
 }
 
-/// Returns the texts that are one mistake away, the likeliest first. Quotes and white space often come together, and count as
-/// one.
+/// Returns the texts that are one mistake away, the likeliest first. Quotes and white space often
+/// come together, and count as one.
 fn repairs(text: &Text) -> Vec<(Vec<Cause>, Text)> {
     let mut found = Vec::new();
     if text.len() > LONGEST {
@@ -117,7 +118,8 @@ fn repairs(text: &Text) -> Vec<(Vec<Cause>, Text)> {
     found
 }
 
-/// White space, quotes and a byte order mark around the configured text, and invisible characters in it.
+/// White space, quotes and a byte order mark around the configured text, and invisible characters
+/// in it.
 fn around(text: &str, say: &mut impl FnMut(Vec<Cause>, Vec<u8>)) {
     let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
     let trimmed = bare.trim_matches(|char| is_invisible(char) || QUOTES.contains(&char));
@@ -167,7 +169,8 @@ fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
         .find_map(|alphabet| GeneralPurpose::new(alphabet, config).decode(text).ok())
 }
 
-/// Whether a text looks like the bytes of a decoded secret: no UTF-8, U+FFFD where something read it as UTF-8, or control characters.
+/// Whether a text looks like the bytes of a decoded secret: no UTF-8, U+FFFD where something read
+/// it as UTF-8, or control characters.
 pub(super) fn looks_decoded(text: &[u8]) -> bool {
     if text.len() > LONGEST || utf16_decoded(text).is_some() {
         return false;

@@ -41,9 +41,10 @@ impl<'h> TrialKey<'h> {
         Some(Self::Other(Box::new(verifier), head))
     }
 
-    /// Returns the index of the first of the claimed signatures that is this key's over `stamp`, a dot and the body, or over what
-    /// another scheme signs. Compares in constant time, and with all of them. For a diagnosis: a signature over other bytes than a
-    /// delivery's must never let a delivery pass.
+    /// Returns the index of the first of the claimed signatures that is this key's over `stamp`, a
+    /// dot and the body, or over what another scheme signs. Compares in constant time, and with all
+    /// of them. For a diagnosis: a signature over other bytes than a delivery's must never let a
+    /// delivery pass.
     pub(super) fn signed(&self, stamp: &[u8], body: &[u8], claimed: &[[u8; 32]]) -> Option<usize> {
         let mut mac = match self {
             Self::Service(mac) => mac.clone(),

@@ -32,7 +32,8 @@ impl Writer {
         }
     }
 
-    /// Writes a text that has its quotes. One that is not UTF-8 or has half a surrogate pair stays as it is.
+    /// Writes a text that has its quotes. One that is not UTF-8 or has half a surrogate pair stays
+    /// as it is.
     #[expect(clippy::disallowed_methods, reason = "a text is read of it")]
     pub(super) fn string(self, quoted: &[u8], out: &mut Vec<u8>) {
         let Ok(text) = serde_json::from_slice::<String>(quoted) else {

@@ -1,8 +1,10 @@
 //! Sample events: of all eight types, with properties of every format.
 //!
-//! An [`EventFactory`] counts, so that no two of its events share an id. The same seed makes the same events. The result is a
+//! An [`EventFactory`] counts, so that no two of its events share an id. The same seed makes the
+//! same events. The result is a
 //! [`SampleEvent`]: JSON with the service's fields in the service's order. Change it with methods or by path, then send it,
-//! or convert it to a typed [`Event`](hookgate::Event) or a [`Delivery`](hookgate::Delivery) for a unit test.
+//! or convert it to a typed [`Event`](hookgate::Event) or a [`Delivery`](hookgate::Delivery) for a
+//! unit test.
 //!
 //! ```
 //! use hookgate::EventData;
@@ -25,9 +27,10 @@
 //! ```
 //!
 //! # What is made up here
-//! The service's specification shows the payloads of `row.created`, `row.updated` and `row.deleted`. It shows **no** payload
-//! of `page.*` and `member.*`, nor of the test event: their `data` is an invention of this crate, and the service's `data`
-//! will differ. Use them to test that your receiver accepts such events, not how it reads them.
+//! The service's specification shows the payloads of `row.created`, `row.updated` and
+//! `row.deleted`. It shows **no** payload of `page.*` and `member.*`, nor of the test event: their
+//! `data` is an invention of this crate, and the service's `data` will differ. Use them to test
+//! that your receiver accepts such events, not how it reads them.
 
 mod sample;
 mod tree;
@@ -76,7 +79,8 @@ impl EventFactory {
         Self::default()
     }
 
-    /// Makes a factory whose ids contain the seed, so that the ids of two seeds differ: `evt_7_1` for the seed 7.
+    /// Makes a factory whose ids contain the seed, so that the ids of two seeds differ: `evt_7_1`
+    /// for the seed 7.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self {

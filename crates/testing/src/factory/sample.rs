@@ -11,11 +11,11 @@ use super::tree::{Change, Tree, quoted};
 use super::value::JsonText;
 use crate::iso8601;
 
-/// An event as it will be sent: fields in the service's order, values as they were given. Made by an
-/// [`EventFactory`](super::EventFactory).
+/// An event as it will be sent: fields in the service's order, values as they were given. Made by
+/// an [`EventFactory`](super::EventFactory).
 ///
-/// A method with the name of a part of the event changes that part and can't fail. [`set`](Self::set) changes the value at
-/// any path. `Debug` shows only the id and the type.
+/// A method with the name of a part of the event changes that part and can't fail.
+/// [`set`](Self::set) changes the value at any path. `Debug` shows only the id and the type.
 ///
 /// ```
 /// use hookgate_testing::factory::{EventFactory, JsonText};
@@ -40,7 +40,8 @@ pub struct SampleEvent {
 }
 
 impl SampleEvent {
-    /// Makes a sample event from an existing body. Its text is kept; only changed parts are written again.
+    /// Makes a sample event from an existing body. Its text is kept; only changed parts are written
+    /// again.
     ///
     /// ```
     /// use hookgate_testing::factory::SampleEvent;
@@ -103,8 +104,8 @@ impl SampleEvent {
         self.with(&["data", "changes"], "{}")
     }
 
-    /// Sets the person who caused the event. In the specification `deletedBy` has no e-mail address, so none is written
-    /// there.
+    /// Sets the person who caused the event. In the specification `deletedBy` has no e-mail
+    /// address, so none is written there.
     pub fn actor(self, id: &str, name: &str, email: &str) -> Self {
         let by = [
             "createdBy",
@@ -128,9 +129,9 @@ impl SampleEvent {
 
     /// Sets the value at a path: JSON where the text is JSON, a string otherwise.
     ///
-    /// Steps are separated by dots: `data.properties.Total`. A dot inside a name is written `\.`. A step into a list is a
-    /// number, from 0. A missing value is added, and so are missing objects on the path. The text of a number is kept:
-    /// `12.50` stays `12.50`.
+    /// Steps are separated by dots: `data.properties.Total`. A dot inside a name is written `\.`. A
+    /// step into a list is a number, from 0. A missing value is added, and so are missing objects
+    /// on the path. The text of a number is kept: `12.50` stays `12.50`.
     ///
     /// # Errors
     /// The path is empty, leads into a text or a number, or leads beyond the end of a list.
@@ -222,7 +223,8 @@ impl SampleEvent {
         crate::delivery(self.to_json())
     }
 
-    /// Sets a value. This fails only where the caller has removed parts of the event; then nothing is changed.
+    /// Sets a value. This fails only where the caller has removed parts of the event; then nothing
+    /// is changed.
     fn with(mut self, steps: &[&str], json: impl Into<Box<str>>) -> Self {
         let _ = self.tree.change_at(steps, Change::Set(Tree::text(json)));
         self

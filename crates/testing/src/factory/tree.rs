@@ -6,7 +6,8 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A value. It is opened only where a part of it is changed: unchanged parts are written as they were given.
+/// A value. It is opened only where a part of it is changed: unchanged parts are written as they
+/// were given.
 #[derive(Clone)]
 pub(super) enum Tree {
     /// Exactly this text.
@@ -112,7 +113,8 @@ impl Tree {
         }
     }
 
-    /// Opens an object or a list that is still text. Any other value stays as it is, and so does a text that is not JSON.
+    /// Opens an object or a list that is still text. Any other value stays as it is, and so does a
+    /// text that is not JSON.
     #[expect(clippy::disallowed_methods, reason = "only raw texts are made of it")]
     fn open(&mut self) {
         let Self::Text(text) = self else { return };
@@ -130,7 +132,8 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// Splits a path at its dots. A backslash before a dot or a backslash makes that character part of a name.
+/// Splits a path at its dots. A backslash before a dot or a backslash makes that character part of
+/// a name.
 fn steps(path: &str) -> Result<Vec<String>, PathError> {
     let mut steps = vec![String::new()];
     let mut characters = path.chars();

@@ -6,9 +6,11 @@ use serde_json::value::RawValue;
 
 use super::tree::quoted;
 
-/// The text of one JSON value, exactly as it is sent: `12.50` stays `12.50`, `"a\/b"` stays `"a\/b"`.
+/// The text of one JSON value, exactly as it is sent: `12.50` stays `12.50`, `"a\/b"` stays
+/// `"a\/b"`.
 ///
-/// There is one constructor for each property format of the specification. `Debug` shows only the length.
+/// There is one constructor for each property format of the specification. `Debug` shows only the
+/// length.
 ///
 /// ```
 /// use hookgate_testing::factory::JsonText;
@@ -27,7 +29,8 @@ impl JsonText {
         Self::raw(quoted(text))
     }
 
-    /// NUMBER: these digits as they are written. A text that is not a JSON number is sent as well, and receivers refuse it.
+    /// NUMBER: these digits as they are written. A text that is not a JSON number is sent as well,
+    /// and receivers refuse it.
     #[must_use]
     pub fn number(digits: impl fmt::Display) -> Self {
         Self::raw(digits.to_string())
@@ -84,8 +87,9 @@ impl JsonText {
         Self::raw("null")
     }
 
-    /// JSON where the text is JSON, and a string otherwise: `12.50` is a number, `open` a string. `007` and `NaN` are strings
-    /// as well, because they are not JSON. For the string `12` write the quotes too.
+    /// JSON where the text is JSON, and a string otherwise: `12.50` is a number, `open` a string.
+    /// `007` and `NaN` are strings as well, because they are not JSON. For the string `12` write
+    /// the quotes too.
     #[expect(clippy::disallowed_methods, reason = "only a raw text is made of it")]
     #[must_use]
     pub fn lenient(text: &str) -> Self {

@@ -5,7 +5,8 @@ use std::io;
 
 /// The reason why a delivery log can't be read.
 ///
-/// It names a line by its number and a place in it by its column. It repeats nothing of the line's content.
+/// It names a line by its number and a place in it by its column. It repeats nothing of the line's
+/// content.
 ///
 /// ```
 /// use hookgate_testing::log::LogErrorKind;

@@ -1,4 +1,5 @@
-//! What readers of a log do with a delivery: read it from a line, look at it, sign it again, send it.
+//! What readers of a log do with a delivery: read it from a line, look at it, sign it again, send
+//! it.
 
 use std::fmt::Write as _;
 
@@ -34,8 +35,8 @@ pub trait LoggedDeliveryExt: Sized {
     /// `BadLine` where the line is not such JSON, or where the base64 is invalid.
     fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError>;
 
-    /// Returns whether the signature can still be checked: the body is present, and the headers are present as they were
-    /// received.
+    /// Returns whether the signature can still be checked: the body is present, and the headers are
+    /// present as they were received.
     ///
     /// It does not say whether the signature is valid.
     #[must_use]
@@ -49,22 +50,25 @@ pub trait LoggedDeliveryExt: Sized {
     #[must_use]
     fn event_type(&self) -> Option<String>;
 
-    /// What an unverified delivery of this sender says about itself: [`event_id`](Self::event_id), [`event_type`](Self::event_type),
-    /// [`age`](Self::age) and [`is_verifiable`](Self::is_verifiable) by its scheme.
+    /// What an unverified delivery of this sender says about itself: [`event_id`](Self::event_id),
+    /// [`event_type`](Self::event_type), [`age`](Self::age) and
+    /// [`is_verifiable`](Self::is_verifiable) by its scheme.
     #[must_use]
     fn read_by(&self, scheme: Scheme) -> UnverifiedHead;
 
-    /// The age of the delivery on arrival, in seconds: the time of receipt minus the signed timestamp. Negative where the
-    /// timestamp was later than the receipt. `None` where the headers have no valid timestamp.
+    /// The age of the delivery on arrival, in seconds: the time of receipt minus the signed
+    /// timestamp. Negative where the timestamp was later than the receipt. `None` where the headers
+    /// have no valid timestamp.
     #[must_use]
     fn age(&self) -> Option<i64>;
 
-    /// Returns the same delivery, signed by this signer at its time, without an answer. `None` where there is no body to
-    /// sign.
+    /// Returns the same delivery, signed by this signer at its time, without an answer. `None`
+    /// where there is no body to sign.
     ///
-    /// Headers keep their order. The headers of the timestamp and the signature are replaced at their first position, or
-    /// added. The same is true for the subscription's header, if the signer has a subscription. A delivery without headers gets
-    /// those that the sender writes. By a scheme that signs its id in a header, the recorded id stays.
+    /// Headers keep their order. The headers of the timestamp and the signature are replaced at
+    /// their first position, or added. The same is true for the subscription's header, if the
+    /// signer has a subscription. A delivery without headers gets those that the sender writes. By
+    /// a scheme that signs its id in a header, the recorded id stays.
     ///
     /// ```
     /// use hookgate_record::LoggedDelivery;
@@ -86,9 +90,10 @@ pub trait LoggedDeliveryExt: Sized {
     #[must_use]
     fn resigned(&self, signer: &Signer) -> Option<Self>;
 
-    /// Returns the verdict of a receiver with these keys, at the time of receipt: method, encoding, type, size, headers, age,
-    /// signature, then id and type in the signed body and in the headers, in the order of a receiver's own checks. A
-    /// [`Receiver`] with its default settings makes the checks. A delivery without a body is judged as one with an empty body.
+    /// Returns the verdict of a receiver with these keys, at the time of receipt: method, encoding,
+    /// type, size, headers, age, signature, then id and type in the signed body and in the headers,
+    /// in the order of a receiver's own checks. A [`Receiver`] with its default settings makes the
+    /// checks. A delivery without a body is judged as one with an empty body.
     ///
     /// ```
     /// use hookgate_record::LoggedDelivery;
@@ -123,11 +128,12 @@ pub trait LoggedDeliveryExt: Sized {
         window: Window,
     ) -> Result<Result<Delivery, Refusal>, ConfigError>;
 
-    /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the recorded headers to `url`.
-    /// `None` where there is no body.
+    /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the
+    /// recorded headers to `url`. `None` where there is no body.
     ///
-    /// A body of printable text is part of the command, quoted. A body with bytes that a terminal can't take or can't show
-    /// goes through `base64`. The headers of the connection are left out, and so are headers whose values were not recorded.
+    /// A body of printable text is part of the command, quoted. A body with bytes that a terminal
+    /// can't take or can't show goes through `base64`. The headers of the connection are left out,
+    /// and so are headers whose values were not recorded.
     ///
     /// ```
     /// use hookgate::clock::UnixSeconds;
@@ -143,8 +149,8 @@ pub trait LoggedDeliveryExt: Sized {
     /// ```
     ///
     /// # Security
-    /// The command holds the recorded signature. While the timestamp is fresh, an attacker who has the command can send the
-    /// delivery.
+    /// The command holds the recorded signature. While the timestamp is fresh, an attacker who has
+    /// the command can send the delivery.
     #[must_use]
     fn to_curl(&self, url: &str) -> Option<String>;
 }
@@ -341,7 +347,8 @@ pub(super) fn to_curl(delivery: &LoggedDelivery, url: &str) -> Option<String> {
     Some(command)
 }
 
-/// One argument for a shell. Bytes that are not text, or can't be seen, are written in a form that bash and zsh know.
+/// One argument for a shell. Bytes that are not text, or can't be seen, are written in a form that
+/// bash and zsh know.
 fn quoted(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.chars().any(|char| char != '\n' && is_hidden(char))
@@ -365,7 +372,8 @@ fn quoted(bytes: &[u8]) -> String {
     word
 }
 
-/// Control characters, and invisible characters that change how a text looks: a terminal or an editor may change them.
+/// Control characters, and invisible characters that change how a text looks: a terminal or an
+/// editor may change them.
 fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -46,8 +46,9 @@ impl DeliveryLog {
             .and_then(|file| Self::read(BufReader::new(file)))
     }
 
-    /// Reads a file and, before it, the files that a [`Recorder`](hookgate_record::Recorder) has rotated: `path.3`, `path.2`,
-    /// `path.1`, `path`, those that exist. The line numbers run through all files.
+    /// Reads a file and, before it, the files that a [`Recorder`](hookgate_record::Recorder) has
+    /// rotated: `path.3`, `path.2`, `path.1`, `path`, those that exist. The line numbers run
+    /// through all files.
     ///
     /// # Errors
     /// As [`open`](Self::open). `Unreadable` where none of the files exists.
@@ -86,7 +87,8 @@ impl DeliveryLog {
         reader.map(Self::lines).map_err(LogError::unreadable)
     }
 
-    /// Writes each delivery as a line. The number of deliveries that a recorder has dropped is not written.
+    /// Writes each delivery as a line. The number of deliveries that a recorder has dropped is not
+    /// written.
     ///
     /// # Errors
     /// The errors of `writer`.
@@ -126,8 +128,9 @@ impl DeliveryLog {
         self.dropped
     }
 
-    /// The number of incomplete lines before the last line, because a recorder was killed or met an error. Up to one delivery
-    /// is missing for each: after an error, the recorder wrote the whole line again after the incomplete one.
+    /// The number of incomplete lines before the last line, because a recorder was killed or met an
+    /// error. Up to one delivery is missing for each: after an error, the recorder wrote the whole
+    /// line again after the incomplete one.
     #[must_use]
     pub fn torn(&self) -> u64 {
         self.torn

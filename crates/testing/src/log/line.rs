@@ -12,7 +12,8 @@ use serde_json::error::Category;
 
 use super::LogError;
 
-/// A delivery, also as `hookgate listen --json` names its fields. Those that a newer version adds are ignored.
+/// A delivery, also as `hookgate listen --json` names its fields. Those that a newer version adds
+/// are ignored.
 #[derive(Deserialize)]
 struct Line {
     #[serde(alias = "receivedAt")]
@@ -114,7 +115,8 @@ fn read_headers(line: Vec<(String, Text)>) -> Result<Vec<(String, Bytes)>, LogEr
     line.into_iter().map(read).collect()
 }
 
-/// Holds the position, and not the parser's message: that message would repeat the text of the line.
+/// Holds the position, and not the parser's message: that message would repeat the text of the
+/// line.
 fn bad_json(error: &serde_json::Error) -> LogError {
     let what = match error.classify() {
         Category::Eof => "it breaks off",

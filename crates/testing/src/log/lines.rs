@@ -8,20 +8,23 @@ use hookgate_record::{LoggedDelivery, TORN_LINE};
 use super::line::{Mark, is_beginning};
 use super::{LogError, LogErrorKind, line};
 
-/// The longest line that is read. A longer one is not a log, and would take all memory. A body of 32 MiB fits, even where every
-/// byte of it is written as six bytes.
+/// The longest line that is read. A longer one is not a log, and would take all memory. A body of
+/// 32 MiB fits, even where every byte of it is written as six bytes.
 const LONGEST: usize = 256 << 20;
 
 /// Iterates over the deliveries of a log, for logs that are larger than memory. Made by
 /// [`DeliveryLog::lines`](super::DeliveryLog::lines).
 ///
-/// A line that is not a delivery is an error with the number of the line, and the iterator can go on after it. Three cases are
-/// no error: an incomplete last line that begins as a recorder writes it, because a recorder that is killed leaves one; an incomplete line before the last one
-/// that a recorder found when it opened the file again, and marked; and a recorder's note about deliveries that it had to
-/// drop. Their numbers are available after the lines are read. A line of more than 256 MiB is an error too, and is skipped
-/// without being kept. A line of more than twice that ends the log.
+/// A line that is not a delivery is an error with the number of the line, and the iterator can go
+/// on after it. Three cases are no error: an incomplete last line that begins as a recorder writes
+/// it, because a recorder that is killed leaves one; an incomplete line before the last one that a
+/// recorder found when it opened the file again, and marked; and a recorder's note about deliveries
+/// that it had to drop. Their numbers are available after the lines are read. A line of more than
+/// 256 MiB is an error too, and is skipped without being kept. A line of more than twice that ends
+/// the log.
 ///
-/// Line breaks may be `\n` or `\r\n`. Empty lines are skipped, and so is a byte order mark at the beginning.
+/// Line breaks may be `\n` or `\r\n`. Empty lines are skipped, and so is a byte order mark at the
+/// beginning.
 ///
 /// ```
 /// use hookgate::clock::UnixSeconds;
@@ -83,15 +86,16 @@ impl<R: BufRead> LogLines<R> {
         self.dropped
     }
 
-    /// The number of incomplete lines before the last line, so far. Up to one delivery is missing for each: after an error, a
-    /// recorder writes the whole line again; after a recorder was killed, the line is not written again.
+    /// The number of incomplete lines before the last line, so far. Up to one delivery is missing
+    /// for each: after an error, a recorder writes the whole line again; after a recorder was
+    /// killed, the line is not written again.
     #[must_use]
     pub fn torn(&self) -> u64 {
         self.torn
     }
 
-    /// Returns whether the last line is incomplete, or is being written at this moment. The result is known when the iterator
-    /// has ended.
+    /// Returns whether the last line is incomplete, or is being written at this moment. The result
+    /// is known when the iterator has ended.
     #[must_use]
     pub fn ended_torn(&self) -> bool {
         self.ended_torn
@@ -110,7 +114,8 @@ impl<R: BufRead> LogLines<R> {
         }
     }
 
-    /// Returns whether a line that is not a delivery is incomplete, and marked as such by the next recorder.
+    /// Returns whether a line that is not a delivery is incomplete, and marked as such by the next
+    /// recorder.
     fn is_marked_as_torn(&mut self) -> Result<bool, LogError> {
         let mark = TORN_LINE.as_bytes();
         while let Some(line) = self.lines.read()? {
@@ -118,8 +123,8 @@ impl<R: BufRead> LogLines<R> {
                 self.torn += 1;
                 return Ok(true);
             }
-            // The mark itself can be incomplete, with another mark after it. The beginning of a delivery is never taken for
-            // such a mark.
+            // The mark itself can be incomplete, with another mark after it. The beginning of a
+            // delivery is never taken for such a mark.
             if line.too_long || line.text.len() < 3 || !mark.starts_with(&line.text) {
                 self.next = Some(line);
                 return Ok(false);
@@ -163,7 +168,8 @@ impl<R: BufRead> Iterator for LogLines<R> {
             return None;
         }
         let delivery = self.delivery();
-        // An unreadable source stays unreadable at the next call. A bad line has other lines after it.
+        // An unreadable source stays unreadable at the next call. A bad line has other lines after
+        // it.
         self.ended = match &delivery {
             Ok(delivery) => delivery.is_none(),
             Err(error) => error.line().is_none(),
@@ -212,7 +218,8 @@ impl<R: BufRead> Numbered<R> {
     /// Reads up to the next line break and keeps nothing. Returns whether there was one.
     ///
     /// # Errors
-    /// There is no line break within the length of another line: a file without an end, such as a device, is not a log.
+    /// There is no line break within the length of another line: a file without an end, such as a
+    /// device, is not a log.
     fn skip_line(&mut self) -> io::Result<bool> {
         let mut skipped = 0;
         while skipped <= self.longest {

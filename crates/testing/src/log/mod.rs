@@ -6,8 +6,8 @@
 //! | sign again, send with curl | [`resigned`](LoggedDeliveryExt::resigned), [`to_curl`](LoggedDeliveryExt::to_curl) |
 //!
 //! # Security
-//! A log holds names, e-mail addresses and the requests of attackers: remove control characters before you show its content in a
-//! terminal. See [`hookgate_record`].
+//! A log holds names, e-mail addresses and the requests of attackers: remove control characters
+//! before you show its content in a terminal. See [`hookgate_record`].
 
 mod error;
 mod ext;

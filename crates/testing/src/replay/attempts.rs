@@ -1,4 +1,5 @@
-//! Runs a plan: one loop that sends what is due, takes answers, sends retries as the sender would, and ends processes.
+//! Runs a plan: one loop that sends what is due, takes answers, sends retries as the sender would,
+//! and ends processes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::take;
@@ -44,7 +45,8 @@ pub(super) struct Attempts<'a, T, F> {
     app: T,
     process: Arc<Process>,
     pub(super) window: Window,
-    /// What comes next, by its time. What is due at one moment keeps the order in which it was added.
+    /// What comes next, by its time. What is due at one moment keeps the order in which it was
+    /// added.
     due: BTreeMap<(Duration, usize), Due>,
     added: usize,
     tasks: JoinSet<Result<Response<Bytes>, String>>,

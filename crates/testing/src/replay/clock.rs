@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 /// The clock of a replay, for the receiver and for the stores of your app. Clones share their time.
 ///
-/// It shows the time of the log's first delivery until the replay begins, and then advances with tokio's time. A store that measures
-/// leases and retention in this process should use this clock. A store that uses the machine's clock sees a replayed day as a
-/// few milliseconds.
+/// It shows the time of the log's first delivery until the replay begins, and then advances with
+/// tokio's time. A store that measures leases and retention in this process should use this clock.
+/// A store that uses the machine's clock sees a replayed day as a few milliseconds.
 ///
 /// ```
 /// use hookgate_testing::{DeliveryLog, Replay};

@@ -74,7 +74,8 @@ impl fmt::Display for EventReport {
             Verdict::Never => "NEVER",
             Verdict::Twice => "TWICE",
         };
-        // Ids and types come from signed bodies, but a terminal obeys control characters from any source.
+        // Ids and types come from signed bodies, but a terminal obeys control characters from any
+        // source.
         writeln!(
             f,
             "{word}: {} {} (scope {}, {})",

@@ -1,5 +1,5 @@
-//! A delivery of the log, examined before it is replayed: its event, and whether it was ever authentic. And the secrets of the
-//! log, which verify its deliveries and sign them again.
+//! A delivery of the log, examined before it is replayed: its event, and whether it was ever
+//! authentic. And the secrets of the log, which verify its deliveries and sign them again.
 
 use std::time::Duration;
 
@@ -87,7 +87,8 @@ impl Entry {
         matches!(self.kind, EntryKind::Forged)
     }
 
-    /// Returns the request, signed for `signed_at`, or with the recorded signature where that is `None`.
+    /// Returns the request, signed for `signed_at`, or with the recorded signature where that is
+    /// `None`.
     pub(super) fn request(&self, signed_at: Option<UnixSeconds>) -> Request<Bytes> {
         let mut request = Request::new(self.body.clone());
         request.method_mut().clone_from(&self.method);
@@ -105,7 +106,8 @@ impl Entry {
 
     /// Returns the headers that sign the delivery for this time.
     fn stamp(&self, secret: &Secret, at: UnixSeconds) -> Vec<(&'static str, String)> {
-        // The service writes no time before 1970 and none of more than 16 digits, and a signer would panic.
+        // The service writes no time before 1970 and none of more than 16 digits, and a signer
+        // would panic.
         let at = UnixSeconds::new(at.as_i64().clamp(1, 9_999_999_999_999_999));
         let signer = Signer::new(secret.clone()).scheme(self.scheme).at(at);
         let (_, mut headers) = signer.signed(&self.body, self.id.as_deref());
@@ -114,11 +116,12 @@ impl Entry {
     }
 }
 
-/// Examines every delivery that is to be replayed, and sorts them by the time at which they were received. Without a right
-/// signature a delivery was never authentic; but with `or_log` the answer in the log decides in its place, for a receiver whose
-/// secret differs from the log's.
+/// Examines every delivery that is to be replayed, and sorts them by the time at which they were
+/// received. Without a right signature a delivery was never authentic; but with `or_log` the answer
+/// in the log decides in its place, for a receiver whose secret differs from the log's.
 ///
-/// A delivery is logged when it is answered, so a slow one may stand behind one that was received later.
+/// A delivery is logged when it is answered, so a slow one may stand behind one that was received
+/// later.
 pub(super) fn examine<'l>(
     deliveries: impl Iterator<Item = (usize, &'l LoggedDelivery)>,
     secrets: &Secrets,
@@ -223,7 +226,8 @@ impl Entry {
                 return Some(self);
             }
         }
-        // Where the signature can't be checked any more, the log decides. A forged delivery is never signed.
+        // Where the signature can't be checked any more, the log decides. A forged delivery is
+        // never signed.
         let was_refused = self
             .recorded
             .as_ref()
@@ -323,14 +327,15 @@ impl Secrets {
         Keys::by_subscription(rings).map_err(unusable)
     }
 
-    /// Returns the secret that signs this delivery again: that of its subscription, or the key of the ring that had signed it,
-    /// else the first.
+    /// Returns the secret that signs this delivery again: that of its subscription, or the key of
+    /// the ring that had signed it, else the first.
     fn signing(&self, logged: &LoggedDelivery) -> Option<&Secret> {
         let named = |list: &'_ [(String, Secret)], name: &[u8]| {
             list.iter().position(|(other, _)| other.as_bytes() == name)
         };
         if !self.by_subscription.is_empty() {
-            // With a single subscription, its secret also serves deliveries without a subscription id.
+            // With a single subscription, its secret also serves deliveries without a subscription
+            // id.
             let header = self.scheme.subscription_header();
             let index = match header.and_then(|name| logged.header(name)) {
                 Some(id) => named(&self.by_subscription, id)?,

@@ -34,13 +34,14 @@ pub enum ReplayErrorKind {
         "redacted deliveries have lost the bytes that were signed: call .resign_unverifiable(), or .resigned()"
     )]
     Unverifiable,
-    /// Deliveries that were authentic when they were recorded are authentic with none of the given secrets.
+    /// Deliveries that were authentic when they were recorded are authentic with none of the given
+    /// secrets.
     #[error(
         "deliveries that were authentic when recorded are so under none of these secrets: give those of the log"
     )]
     WrongSecret,
-    /// A delivery can't be converted to a request: HTTP does not know its method, target or header, or its time can't be
-    /// signed.
+    /// A delivery can't be converted to a request: HTTP does not know its method, target or header,
+    /// or its time can't be signed.
     #[error("deliveries that can't be made a request")]
     Unsendable,
     /// Tokio's time is not paused, so the recorded gaps would pass in real time.

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The faults of a replay: kinds of faults, and a seed that decides on which deliveries and events they fall.
+/// The faults of a replay: kinds of faults, and a seed that decides on which deliveries and events
+/// they fall.
 ///
-/// The same seed, kinds and log give the same replay. The choices of a seed for one kind do not depend on the other kinds, so
-/// that you can make a failing plan smaller by removing kinds. Its `Display` is the expression that makes it, and is in each
-/// report.
+/// The same seed, kinds and log give the same replay. The choices of a seed for one kind do not
+/// depend on the other kinds, so that you can make a failing plan smaller by removing kinds. Its
+/// `Display` is the expression that makes it, and is in each report.
 ///
 /// ```
 /// use hookgate_testing::Faults;
@@ -16,8 +17,8 @@ use std::time::Duration;
 /// assert_eq!(faults.to_string(), "Faults::seeded(7).duplicate().handler_fails(2).restarts(1)");
 /// ```
 ///
-/// Each kind falls on half of the deliveries, or of the events where it is a fault of the handler, and on one at least.
-/// [`share`](Self::share) changes that.
+/// Each kind falls on half of the deliveries, or of the events where it is a fault of the handler,
+/// and on one at least. [`share`](Self::share) changes that.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Faults {
@@ -48,8 +49,8 @@ impl Faults {
         }
     }
 
-    /// Sets the share of the deliveries or events on which each kind falls, from 0 to 1. Default: 0.5. The number is always at
-    /// least one.
+    /// Sets the share of the deliveries or events on which each kind falls, from 0 to 1. Default: 0.5.
+    /// The number is always at least one.
     pub fn share(mut self, share: f64) -> Self {
         self.share = Some(if share.is_finite() {
             share.clamp(0.0, 1.0)
@@ -59,7 +60,8 @@ impl Faults {
         self
     }
 
-    /// Sends one to three copies of a delivery, all at once, or one after the other within two minutes.
+    /// Sends one to three copies of a delivery, all at once, or one after the other within two
+    /// minutes.
     pub fn duplicate(mut self) -> Self {
         self.duplicate = true;
         self
@@ -71,20 +73,22 @@ impl Faults {
         self
     }
 
-    /// Delays deliveries beyond the window, by up to ten minutes: they must be answered 401. The sender tries them again.
+    /// Delays deliveries beyond the window, by up to ten minutes: they must be answered 401. The
+    /// sender tries them again.
     pub fn delay_past_window(mut self) -> Self {
         self.delay = true;
         self
     }
 
-    /// The sender hangs up within 5 s while the handler is slow: the request's future is dropped, but the run must continue.
+    /// The sender hangs up within 5 s while the handler is slow: the request's future is dropped,
+    /// but the run must continue.
     pub fn sender_hangs_up(mut self) -> Self {
         self.hang_up = true;
         self
     }
 
-    /// Sends a copy of a delivery that was changed after it was signed: another body, signature or timestamp. It must be answered
-    /// 401, and begin no run.
+    /// Sends a copy of a delivery that was changed after it was signed: another body, signature or
+    /// timestamp. It must be answered 401, and begin no run.
     pub fn tampered(mut self) -> Self {
         self.tampered = true;
         self
@@ -102,15 +106,16 @@ impl Faults {
         self
     }
 
-    /// Makes the first `times` runs of an event last `by` longer. From 4.5 s on, the receiver's default budget, they outlive
-    /// their request.
+    /// Makes the first `times` runs of an event last `by` longer. From 4.5 s on, the receiver's
+    /// default budget, they outlive their request.
     pub fn handler_is_slow(mut self, times: u32, by: Duration) -> Self {
         self.slow = (times > 0).then_some((times, by));
         self
     }
 
-    /// Ends the process this many times, in the midst of a run or between deliveries. Another one begins with an app of its own.
-    /// The runs of the old process have not ended, and records that only its memory held are lost.
+    /// Ends the process this many times, in the midst of a run or between deliveries. Another one
+    /// begins with an app of its own. The runs of the old process have not ended, and records that
+    /// only its memory held are lost.
     pub fn restarts(mut self, times: u32) -> Self {
         self.restarts = times;
         self

@@ -1,4 +1,5 @@
-//! The parts that a replay gives to the app, and what it sees there: the runs of the handler, and the calls of the store.
+//! The parts that a replay gives to the app, and what it sees there: the runs of the handler, and
+//! the calls of the store.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,17 +27,18 @@ use super::error::{ReplayError, ReplayErrorKind as Kind};
 use super::plan::RunFault;
 use super::report::{CommitReport, RunEnd, RunReport, millis};
 
-/// Connects your app to the replay: clock, keys, the probe that sees runs and commits, and the faults. Each process of a replay,
-/// and so each call of the closure, gets its own harness.
+/// Connects your app to the replay: clock, keys, the probe that sees runs and commits, and the
+/// faults. Each process of a replay, and so each call of the closure, gets its own harness.
 #[derive(Clone)]
 pub struct Harness(pub(super) Arc<Process>);
 
 impl Harness {
-    /// Returns the layer of a receiver of these settings: the type that [`Receiver::layer`] returns, so that the function that
-    /// makes your router is the same in production and in the replay.
+    /// Returns the layer of a receiver of these settings: the type that [`Receiver::layer`]
+    /// returns, so that the function that makes your router is the same in production and in the
+    /// replay.
     ///
-    /// Clock and keys are those of the replay, even if the settings have others. The store is yours, behind the probe. All other
-    /// settings are as you set them, the hooks included.
+    /// Clock and keys are those of the replay, even if the settings have others. The store is
+    /// yours, behind the probe. All other settings are as you set them, the hooks included.
     ///
     /// # Errors
     /// `NoDeduplication`, and `Settings` where the receiver can't be built so.
@@ -44,9 +46,10 @@ impl Harness {
         Ok(self.receiver(settings)?.layer())
     }
 
-    /// Returns a receiver of these settings, for an app that takes a receiver. The handler's runs and faults are those of its
-    /// [`layer`](Receiver::layer) and of [`handle`](Receiver::handle). An app that calls the receiver's steps itself has no
-    /// faults of the handler, and the replay sees its commits only.
+    /// Returns a receiver of these settings, for an app that takes a receiver. The handler's runs
+    /// and faults are those of its [`layer`](Receiver::layer) and of [`handle`](Receiver::handle).
+    /// An app that calls the receiver's steps itself has no faults of the handler, and the replay
+    /// sees its commits only.
     ///
     /// # Errors
     /// As [`layer`](Self::layer).
@@ -80,7 +83,8 @@ impl Harness {
         self.0.clock.clone()
     }
 
-    /// Returns the number of this process in the replay: 0 for the first, one more with each restart.
+    /// Returns the number of this process in the replay: 0 for the first, one more with each
+    /// restart.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.0.number
@@ -100,7 +104,8 @@ impl fmt::Debug for Harness {
 #[derive(Clone, Copy)]
 pub(super) struct AttemptNumber(pub(super) usize);
 
-/// A process of the replay. After its end, none of its calls reaches a store, a hook or the handler any more.
+/// A process of the replay. After its end, none of its calls reaches a store, a hook or the handler
+/// any more.
 pub(super) struct Process {
     /// 0 for the first.
     pub(super) number: u32,
@@ -166,7 +171,8 @@ impl Process {
         self.has_ended.send_replace(true);
     }
 
-    /// Waits for the runs under way, as [`Receiver::drain`] does, and lets the receivers go, which hold this process.
+    /// Waits for the runs under way, as [`Receiver::drain`] does, and lets the receivers go, which
+    /// hold this process.
     pub(super) async fn drain(&self, limit: Duration) {
         let receivers = std::mem::take(&mut *self.receivers());
         for receiver in receivers {
@@ -187,7 +193,8 @@ impl Process {
         *self.has_ended.borrow()
     }
 
-    /// Awaits the future as long as the process lives. `None` once it has ended: the future is polled no more.
+    /// Awaits the future as long as the process lives. `None` once it has ended: the future is
+    /// polled no more.
     async fn until_end<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut ended = self.has_ended.subscribe();
         tokio::select! {
@@ -225,7 +232,8 @@ impl Process {
             if let Some(outcome) = process.until_end(run.call(call)).await {
                 return outcome;
             }
-            // The process has ended, and the handler with it, even if the handler would have finished at this very moment.
+            // The process has ended, and the handler with it, even if the handler would have
+            // finished at this very moment.
             pending().await
         })
     }
@@ -317,8 +325,8 @@ impl Drop for Run {
     }
 }
 
-/// A store in front of the user's own, which sees each claim and each commit. After the end of its process, no call reaches the
-/// user's store.
+/// A store in front of the user's own, which sees each claim and each commit. After the end of its
+/// process, no call reaches the user's store.
 struct ProbedStore {
     inner: Arc<dyn DedupeStore>,
     process: Arc<Process>,
@@ -352,8 +360,9 @@ impl DedupeStore for ProbedStore {
             let claimed = self.ask(|| self.inner.claim(key, token, lease)).await;
             self.process.event(key, |event| match &claimed {
                 Ok(Claimed::Fresh) => event.granted.push(token),
-                // Where the store never answered the commit, this proves that it took effect. Of the claims with this body the
-                // last one is taken, since the earlier ones had ended before it was granted.
+                // Where the store never answered the commit, this proves that it took effect. Of
+                // the claims with this body the last one is taken, since the earlier ones had ended
+                // before it was granted.
                 Ok(Claimed::Done { body_mark }) => {
                     let mut granted = event.granted.iter().rev();
                     match granted.find(|it| it.body_mark() == *body_mark).copied() {

@@ -1,7 +1,7 @@
 //! Replay: a log of deliveries becomes a test.
 //!
-//! [The guide](hookgate::guide::testing#a-log-of-deliveries-becomes-a-test) says how it is used, which
-//! faults there are, and what it observes.
+//! [The guide](hookgate::guide::testing#a-log-of-deliveries-becomes-a-test) says how it is used,
+//! which faults there are, and what it observes.
 
 mod attempts;
 mod clock;
@@ -70,8 +70,8 @@ pub struct Replay<M = AsRecorded> {
     mode: PhantomData<fn(M)>,
 }
 
-/// The mode that replays at the recorded time with the recorded signatures: the receiver's clock shows each delivery's
-/// `received_at`.
+/// The mode that replays at the recorded time with the recorded signatures: the receiver's clock
+/// shows each delivery's `received_at`.
 #[derive(Debug)]
 pub enum AsRecorded {}
 
@@ -79,14 +79,16 @@ pub enum AsRecorded {}
 #[derive(Debug)]
 pub enum Resigned {}
 
-/// The mode that replays as recorded, but at another time, as an attacker would do who has copied the log.
+/// The mode that replays as recorded, but at another time, as an attacker would do who has copied
+/// the log.
 #[derive(Debug)]
 pub enum Raw {}
 
 /// A way to replay: [`AsRecorded`], [`Resigned`] or [`Raw`].
 pub trait Mode: sealed::Sealed + Send + Sync + 'static {}
 
-/// A way to replay that does not control the receiver's clock, and so can go over a network: [`Resigned`] or [`Raw`].
+/// A way to replay that does not control the receiver's clock, and so can go over a network:
+/// [`Resigned`] or [`Raw`].
 pub trait Portable: Mode {}
 
 mod sealed {
@@ -121,8 +123,9 @@ impl Replay {
         }
     }
 
-    /// Signs redacted deliveries again, for the time at which they were received. All others keep their recorded signature.
-    /// Without this setting, a log with redacted deliveries is an error that names them.
+    /// Signs redacted deliveries again, for the time at which they were received. All others keep
+    /// their recorded signature. Without this setting, a log with redacted deliveries is an error
+    /// that names them.
     pub fn resign_unverifiable(mut self) -> Self {
         self.signing = Signing::Recorded { redacted_too: true };
         self
@@ -130,13 +133,15 @@ impl Replay {
 
     /// Signs every delivery again that was authentic, for the moment at which it is sent.
     ///
-    /// A delivery that was not authentic is sent as recorded: no replay makes a forged delivery authentic.
+    /// A delivery that was not authentic is sent as recorded: no replay makes a forged delivery
+    /// authentic.
     pub fn resigned(self) -> Replay<Resigned> {
         self.in_mode(Signing::Afresh)
     }
 
-    /// Sends every delivery as recorded, at another time, as an attacker would do who has copied the log. In process the
-    /// receiver's clock begins at the machine's time, or at [`at`](Replay::at).
+    /// Sends every delivery as recorded, at another time, as an attacker would do who has copied
+    /// the log. In process the receiver's clock begins at the machine's time, or at
+    /// [`at`](Replay::at).
     ///
     /// The sender does not try these again.
     pub fn raw(self) -> Replay<Raw> {
@@ -145,7 +150,8 @@ impl Replay {
 }
 
 impl Replay<Raw> {
-    /// Sets the receiver's clock at the first delivery, in process. The gaps between deliveries stay as recorded.
+    /// Sets the receiver's clock at the first delivery, in process. The gaps between deliveries
+    /// stay as recorded.
     pub fn at(mut self, time: UnixSeconds) -> Self {
         self.signing = Signing::Raw { at: Some(time) };
         self
@@ -153,38 +159,38 @@ impl Replay<Raw> {
 }
 
 impl<M: Mode> Replay<M> {
-    /// Says how the sender of the log signs. Default: [`Scheme::WORKSPACE`]. The retries follow the scheme's
-    /// [`schedule`](Self::schedule): set another one behind this.
+    /// Says how the sender of the log signs. Default: [`Scheme::WORKSPACE`]. The retries follow the
+    /// scheme's [`schedule`](Self::schedule): set another one behind this.
     pub fn scheme(mut self, scheme: Scheme) -> Self {
         self.secrets.scheme = scheme;
         self.schedule = RetrySchedule::of_scheme(&scheme);
         self
     }
 
-    /// Adds a secret of the log. Up to four make a key ring, as during a rotation. The key that had signed a delivery signs it
-    /// again, or else the first.
+    /// Adds a secret of the log. Up to four make a key ring, as during a rotation. The key that had
+    /// signed a delivery signs it again, or else the first.
     pub fn secret(mut self, secret: Secret) -> Self {
         self.secrets.add(None, secret);
         self
     }
 
-    /// Adds a secret as [`secret`](Self::secret) does, with the key's name. The key whose name the log holds signs the delivery
-    /// again.
+    /// Adds a secret as [`secret`](Self::secret) does, with the key's name. The key whose name the
+    /// log holds signs the delivery again.
     pub fn named_secret(mut self, name: &str, secret: Secret) -> Self {
         self.secrets.add(Some(name), secret);
         self
     }
 
-    /// Adds the secret of a subscription, for a log of several. The `X-Service-Webhook-Id` of a delivery selects the secret that
-    /// verifies and signs it.
+    /// Adds the secret of a subscription, for a log of several. The `X-Service-Webhook-Id` of a
+    /// delivery selects the secret that verifies and signs it.
     pub fn subscription(mut self, id: &str, secret: Secret) -> Self {
         let by_subscription = &mut self.secrets.by_subscription;
         by_subscription.push((id.to_owned(), secret));
         self
     }
 
-    /// Verifies with these keys, in place of those that the secrets make: for key rings with scopes or pinned workspaces. The
-    /// secrets still sign.
+    /// Verifies with these keys, in place of those that the secrets make: for key rings with scopes
+    /// or pinned workspaces. The secrets still sign.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.secrets.keys = Some(keys);
         self
@@ -196,28 +202,32 @@ impl<M: Mode> Replay<M> {
         self
     }
 
-    /// Replays only these deliveries of the log. Several calls combine: a delivery must pass all of them.
+    /// Replays only these deliveries of the log. Several calls combine: a delivery must pass all of
+    /// them.
     pub fn only(mut self, mut wanted: impl FnMut(&LoggedDelivery) -> bool) -> Self {
         let deliveries = self.log.deliveries();
         self.chosen.retain(|index| wanted(&deliveries[*index]));
         self
     }
 
-    /// Sets the sender's waits between its attempts, and its time-out for an answer. Default: the schedule of the service, in
-    /// the longer of its two readings: six attempts. With `RetrySchedule::new([])` there is no retry.
+    /// Sets the sender's waits between its attempts, and its time-out for an answer. Default: the
+    /// schedule of the service, in the longer of its two readings: six attempts. With
+    /// `RetrySchedule::new([])` there is no retry.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// Lets the sender's retries keep their first timestamp and signature. Default: each attempt gets a new signature.
+    /// Lets the sender's retries keep their first timestamp and signature. Default: each attempt
+    /// gets a new signature.
     pub fn retries_keep_their_signature(mut self) -> Self {
         self.signs_retries = false;
         self
     }
 
-    /// Replays in real time, for apps that do real I/O. A wait longer than this is cut short, and the replay's clock is moved
-    /// forward by the rest of the wait. Timers of the app, and code that uses another clock, do not see this change.
+    /// Replays in real time, for apps that do real I/O. A wait longer than this is cut short, and
+    /// the replay's clock is moved forward by the rest of the wait. Timers of the app, and code
+    /// that uses another clock, do not see this change.
     ///
     /// Without this setting tokio's time must be paused.
     pub fn in_real_time(mut self, longest_wait: Duration) -> Self {
@@ -225,20 +235,23 @@ impl<M: Mode> Replay<M> {
         self
     }
 
-    /// Returns the clock of the replay, for a store that is made outside the closure, and so outlives the restarts of a plan.
+    /// Returns the clock of the replay, for a store that is made outside the closure, and so
+    /// outlives the restarts of a plan.
     #[must_use]
     pub fn clock(&self) -> ReplayClock {
         self.clock.clone()
     }
 
-    /// Replays against an app in this process: a tower service, such as an axum `Router`. The closure makes the app with the
-    /// parts that the harness gives it, and is called again for each restart.
+    /// Replays against an app in this process: a tower service, such as an axum `Router`. The
+    /// closure makes the app with the parts that the harness gives it, and is called again for each
+    /// restart.
     ///
-    /// The closure may fail with any error: a [`ReplayError`] of the harness, a `ConfigError`, or a `Box<dyn Error>`.
+    /// The closure may fail with any error: a [`ReplayError`] of the harness, a `ConfigError`, or a
+    /// `Box<dyn Error>`.
     ///
-    /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
-    /// A delivery whose body was not recorded, such as one that was refused for its size, is skipped, and counted as
-    /// [`skipped`](Report::skipped).
+    /// It returns once every delivery is answered, the sender's retries have succeeded or are used
+    /// up, and every run has ended. A delivery whose body was not recorded, such as one that was
+    /// refused for its size, is skipped, and counted as [`skipped`](Report::skipped).
     ///
     /// # Errors
     /// See [`ReplayErrorKind`]. The results of the deliveries are not errors.

@@ -1,4 +1,5 @@
-//! The deliveries, their times and their faults: all of it is chosen before the first delivery is sent.
+//! The deliveries, their times and their faults: all of it is chosen before the first delivery is
+//! sent.
 //!
 //! Nothing is chosen at random while the replay runs, so that no order of tasks can change a plan.
 
@@ -13,7 +14,8 @@ use super::faults::Faults;
 use crate::sender::{Tamper, fnv1a};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The longest delay past the window. A delivery that would need a longer one, because the window is very wide, is not delayed.
+/// The longest delay past the window. A delivery that would need a longer one, because the window
+/// is very wide, is not delayed.
 const LONGEST_DELAY: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// The whole plan.
@@ -42,7 +44,8 @@ pub(super) struct Planned {
     pub(super) due: Duration,
     /// The time at which it was sent. Where it is signed again, it is signed for this time.
     pub(super) sent: Duration,
-    /// The time after which the sender hangs up, where that is earlier than the sender's own time-out.
+    /// The time after which the sender hangs up, where that is earlier than the sender's own
+    /// time-out.
     pub(super) hang_up_after: Option<Duration>,
     /// The time that the handler waits in a run that this delivery begins.
     pub(super) handler_delay: Duration,
@@ -50,7 +53,8 @@ pub(super) struct Planned {
     pub(super) tamper: Option<Tamper>,
     /// The names of its faults.
     pub(super) faults: Vec<&'static str>,
-    /// Whether the sender tries again after a failure: not where the log itself holds a later attempt.
+    /// Whether the sender tries again after a failure: not where the log itself holds a later
+    /// attempt.
     pub(super) retried: bool,
 }
 
@@ -77,7 +81,8 @@ impl Planned {
 }
 
 impl<'a> Plan<'a> {
-    /// Makes the plan for entries that are sorted by their time of receipt, replayed from `begin` on.
+    /// Makes the plan for entries that are sorted by their time of receipt, replayed from `begin`
+    /// on.
     pub(super) fn new(
         entries: &'a [Entry],
         faults: &'a Faults,
@@ -178,7 +183,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The process ends in the midst of a run that is made slow for this, or a little after a delivery.
+    /// The process ends in the midst of a run that is made slow for this, or a little after a
+    /// delivery.
     fn restart(&mut self) {
         let mut rng = self.rng("restart");
         let events = self.indices_where(|entry| entry.event().is_some());
@@ -280,7 +286,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Chooses the share of the deliveries for which this holds, and one at least; in ascending order.
+    /// Chooses the share of the deliveries for which this holds, and one at least; in ascending
+    /// order.
     fn choose(&self, purpose: &str, holds: impl Fn(&Entry) -> bool) -> Vec<usize> {
         self.choose_from(purpose, self.indices_where(holds))
     }
@@ -315,8 +322,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns the deliveries without faults. The log counts whole seconds: deliveries of one second are spread over it, in their
-/// order.
+/// Returns the deliveries without faults. The log counts whole seconds: deliveries of one second
+/// are spread over it, in their order.
 fn as_logged(entries: &[Entry]) -> Vec<Planned> {
     let mut last_of: HashMap<EventKey, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {

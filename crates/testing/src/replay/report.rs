@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The result of a replay, event by event. Its `Display` is for a failed test, and ends with the expression that repeats the
-/// replay. It can be kept as JSON, and compared with the report of another replay.
+/// The result of a replay, event by event. Its `Display` is for a failed test, and ends with the
+/// expression that repeats the replay. It can be kept as JSON, and compared with the report of
+/// another replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -16,11 +17,13 @@ pub struct Report {
     pub began_at: i64,
     /// The events, in the order in which they first arrived.
     pub events: Vec<EventReport>,
-    /// Deliveries that name no event: those that were never authentic, and those without a usable id and type.
+    /// Deliveries that name no event: those that were never authentic, and those without a usable
+    /// id and type.
     pub others: Vec<OtherReport>,
     /// The number of processes: one, and one more for each restart.
     pub processes: u32,
-    /// Whether runs were seen, and not only commits: not where the app calls the receiver's steps itself.
+    /// Whether runs were seen, and not only commits: not where the app calls the receiver's steps
+    /// itself.
     pub runs_were_seen: bool,
     /// The number of chosen deliveries that were not sent, because their bodies were not recorded.
     #[serde(default)]
@@ -63,8 +66,8 @@ pub struct EventReport {
 pub struct OtherReport {
     /// Its line in the log, from 1.
     pub line: usize,
-    /// Whether its signature is right: then it has no usable id and type. Otherwise it was never authentic, and must stay
-    /// refused.
+    /// Whether its signature is right: then it has no usable id and type. Otherwise it was never
+    /// authentic, and must stay refused.
     pub authentic: bool,
     /// Every delivery of it.
     pub attempts: Vec<AttemptReport>,
@@ -91,7 +94,8 @@ pub struct AttemptReport {
     pub status: Option<u16>,
     /// The receiver's outcome by its name, or the reason why there was no answer.
     pub outcome: String,
-    /// The reason of an answer that is not 2xx, with its sources: the path of a value that does not fit, for example.
+    /// The reason of an answer that is not 2xx, with its sources: the path of a value that does not
+    /// fit, for example.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The faults that the plan applied to it.
@@ -181,15 +185,16 @@ pub enum Verdict {
 }
 
 impl Report {
-    /// Whether each event was handled and committed once, and no delivery that was never authentic was let in. False where there
-    /// is not an event at all: a test without events proves nothing.
+    /// Whether each event was handled and committed once, and no delivery that was never authentic
+    /// was let in. False where there is not an event at all: a test without events proves nothing.
     #[must_use]
     pub fn each_event_committed_once(&self) -> bool {
         self.each(|event| event.verdict() == Verdict::Once)
     }
 
-    /// As [`each_event_committed_once`](Self::each_event_committed_once), for a log with failures: an event that the log never saw
-    /// answered 2xx may fail again. No event may be handled or committed twice.
+    /// As [`each_event_committed_once`](Self::each_event_committed_once), for a log with failures:
+    /// an event that the log never saw answered 2xx may fail again. No event may be handled or
+    /// committed twice.
     #[must_use]
     pub fn each_event_committed_as_logged(&self) -> bool {
         self.each(|event| match event.verdict() {
@@ -243,7 +248,8 @@ impl Report {
         })
     }
 
-    /// The attempts whose timestamp lay outside the window, but that began a run. There must be none.
+    /// The attempts whose timestamp lay outside the window, but that began a run. There must be
+    /// none.
     pub fn let_in_outside_window(&self) -> impl Iterator<Item = &AttemptReport> {
         self.events.iter().flat_map(|event| {
             let late = event.attempts.iter().filter(|it| it.outside_window);
@@ -251,7 +257,8 @@ impl Report {
         })
     }
 
-    /// The copies that were changed after they were signed, but that began a run or were answered 2xx. There must be none.
+    /// The copies that were changed after they were signed, but that began a run or were answered
+    /// 2xx. There must be none.
     pub fn let_in_tampered(&self) -> impl Iterator<Item = &AttemptReport> {
         self.events.iter().flat_map(|event| {
             let tampered = event.attempts.iter().filter(|it| it.tampered);
@@ -301,7 +308,8 @@ impl EventReport {
         }
     }
 
-    /// The number of runs that ended well: the handler answered 2xx, or asked for a dead letter that was then committed.
+    /// The number of runs that ended well: the handler answered 2xx, or asked for a dead letter
+    /// that was then committed.
     #[must_use]
     pub fn handled(&self) -> usize {
         let succeeded = self.ended(RunEnd::Succeeded);

@@ -17,11 +17,12 @@ use super::{Portable, Replay, ReplayError};
 use crate::messages::chain;
 use crate::transport::Transport;
 
-/// The longest gap between two deliveries: the lowest rate is one delivery in this time. It prevents an overflow of a point of
-/// time.
+/// The longest gap between two deliveries: the lowest rate is one delivery in this time. It
+/// prevents an overflow of a point of time.
 const LONGEST_GAP: Duration = Duration::from_secs(24 * 3_600);
 
-/// A replay through a transport; made by [`Replay::through`]. Nothing is sent before [`run`](Self::run).
+/// A replay through a transport; made by [`Replay::through`]. Nothing is sent before
+/// [`run`](Self::run).
 #[must_use = "nothing is sent before `run`"]
 pub struct Through<'t, M, T> {
     replay: Replay<M>,
@@ -37,13 +38,14 @@ pub struct Through<'t, M, T> {
 }
 
 impl<M: Portable> Replay<M> {
-    /// Replays through a transport, to a receiver whose clock and store are out of reach. The receiver's work can't be seen, so
-    /// the report says only the *answers*, and never the commits. Faults and waits between deliveries are those of [`Through`]
-    /// alone.
+    /// Replays through a transport, to a receiver whose clock and store are out of reach. The
+    /// receiver's work can't be seen, so the report says only the *answers*, and never the commits.
+    /// Faults and waits between deliveries are those of [`Through`] alone.
     ///
-    /// A delivery is signed again where its signature is right under the secrets, or where the log does not say that it was
-    /// refused as not authentic: the receiver's secret may differ from the log's. A delivery whose body was not recorded is
-    /// skipped, and counted as [`skipped`](AnsweredReport::skipped).
+    /// A delivery is signed again where its signature is right under the secrets, or where the log
+    /// does not say that it was refused as not authentic: the receiver's secret may differ from the
+    /// log's. A delivery whose body was not recorded is skipped, and counted as
+    /// [`skipped`](AnsweredReport::skipped).
     pub fn through<'t, T: Transport>(self, transport: T) -> Through<'t, M, T> {
         let all = self.chosen.len();
         let replay = self.only(|logged| logged.body.is_some());
@@ -75,14 +77,15 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         self
     }
 
-    /// Sets how many deliveries may wait for their answers at a time, at least one. Default: 1, one after the other.
+    /// Sets how many deliveries may wait for their answers at a time, at least one. Default: 1, one
+    /// after the other.
     pub fn concurrency(mut self, deliveries: usize) -> Self {
         self.concurrency = deliveries.max(1);
         self
     }
 
-    /// Sets the highest number of deliveries a second. Default: no limit besides the answers. The lowest rate is one a day, even
-    /// if a lower one is set.
+    /// Sets the highest number of deliveries a second. Default: no limit besides the answers. The
+    /// lowest rate is one a day, even if a lower one is set.
     pub fn per_second(mut self, deliveries: f64) -> Self {
         let gap = Duration::try_from_secs_f64(1.0 / deliveries);
         self.gap = gap.map_or(LONGEST_GAP, |gap| gap.min(LONGEST_GAP));
@@ -101,7 +104,8 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         self
     }
 
-    /// Sends no further delivery once this future has ended. The report then holds the answers until that time.
+    /// Sends no further delivery once this future has ended. The report then holds the answers
+    /// until that time.
     pub fn until(mut self, stop: impl Future<Output = ()> + Send + 't) -> Self {
         self.stop = Box::pin(stop);
         self
@@ -118,8 +122,8 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// Sends all deliveries.
     ///
     /// # Errors
-    /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is not an error: the report says so for each
-    /// delivery.
+    /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is not an error:
+    /// the report says so for each delivery.
     pub async fn run(mut self) -> Result<AnsweredReport, ReplayError> {
         let entries = self.replay.entries(true)?;
         let copies = self.copies;
@@ -233,13 +237,15 @@ impl<M, T> fmt::Debug for Through<'_, M, T> {
     }
 }
 
-/// The answers, delivery by delivery. `hookgate replay --json` prints this as JSON. An answer is not a commit: only a replay
-/// [in process](super::Replay::against) can see whether a receiver really did the work.
+/// The answers, delivery by delivery. `hookgate replay --json` prints this as JSON. An answer is
+/// not a commit: only a replay [in process](super::Replay::against) can see whether a receiver
+/// really did the work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AnsweredReport {
-    /// The deliveries that were answered, or that failed without an answer, in the order in which they ended.
+    /// The deliveries that were answered, or that failed without an answer, in the order in which
+    /// they ended.
     pub answers: Vec<Answered>,
     /// The number of deliveries to send.
     pub planned: usize,
@@ -297,8 +303,8 @@ pub struct Summary {
     pub refused: usize,
     /// The number of deliveries without an answer.
     pub unanswered: usize,
-    /// The number of deliveries that were sent as recorded: the log says that they were refused as not authentic, or nothing is
-    /// signed again.
+    /// The number of deliveries that were sent as recorded: the log says that they were refused as
+    /// not authentic, or nothing is signed again.
     pub as_they_came: usize,
     /// The number of answers by status.
     pub by_status: BTreeMap<u16, usize>,
@@ -312,7 +318,8 @@ pub struct Summary {
     pub elapsed_us: u64,
 }
 
-/// Time until an answer, in microseconds. A percentile is the nearest rank: a time that one of the answers took.
+/// Time until an answer, in microseconds. A percentile is the nearest rank: a time that one of the
+/// answers took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -375,7 +382,8 @@ impl AnsweredReport {
 }
 
 impl Latency {
-    /// Computes it from the times until the answers: microseconds, in any order. `None` where there is no time.
+    /// Computes it from the times until the answers: microseconds, in any order. `None` where there
+    /// is no time.
     ///
     /// ```
     /// use hookgate_testing::replay::Latency;

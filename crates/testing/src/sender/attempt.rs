@@ -29,12 +29,13 @@ pub struct Attempted {
 }
 
 impl Subscription {
-    /// Makes one attempt over a network that may have a fault, and hangs up when the timeout is over: what a
-    /// [`Sender`](super::Sender) does with each attempt, for programs that keep the times themselves. It neither waits for a
-    /// place nor retries.
+    /// Makes one attempt over a network that may have a fault, and hangs up when the timeout is
+    /// over: what a [`Sender`](super::Sender) does with each attempt, for programs that keep the
+    /// times themselves. It neither waits for a place nor retries.
     ///
-    /// With [`NetworkFault::Duplicated`] both copies run in parallel. With [`NetworkFault::Slow`] the delivery arrives after
-    /// three fifths of the timeout and its answer takes as long: the sender has hung up before.
+    /// With [`NetworkFault::Duplicated`] both copies run in parallel. With [`NetworkFault::Slow`]
+    /// the delivery arrives after three fifths of the timeout and its answer takes as long: the
+    /// sender has hung up before.
     ///
     /// ```
     /// # use std::convert::Infallible;
@@ -70,7 +71,8 @@ impl Subscription {
             .await
     }
 
-    /// Delivers once, or twice where the network duplicates the request. Hangs up when the timeout is over.
+    /// Delivers once, or twice where the network duplicates the request. Hangs up when the timeout
+    /// is over.
     pub(super) async fn attempt_by(
         &self,
         request: Request<Bytes>,
@@ -134,8 +136,8 @@ async fn within(
     attempted
 }
 
-/// Sends the request. Where a receiver in this process panics, the attempt fails, as over a network, where the connection
-/// would break off.
+/// Sends the request. Where a receiver in this process panics, the attempt fails, as over a
+/// network, where the connection would break off.
 async fn carried(
     subscription: &Subscription,
     request: Request<Bytes>,

@@ -71,13 +71,15 @@ impl Sender {
         SenderBuilder::new()
     }
 
-    /// Sends an event to every subscription that takes it. Returns the number of these subscriptions.
+    /// Sends an event to every subscription that takes it. Returns the number of these
+    /// subscriptions.
     ///
-    /// This method does not wait. The attempts are made while other futures are awaited, at the latest [`settle`](Self::settle).
+    /// This method does not wait. The attempts are made while other futures are awaited, at the
+    /// latest [`settle`](Self::settle).
     ///
     /// # Errors
-    /// The body has no usable id and type at its head: the service sends no such events. The part behind the head is not
-    /// checked.
+    /// The body has no usable id and type at its head: the service sends no such events. The part
+    /// behind the head is not checked.
     pub fn emit(&mut self, body: impl Into<Bytes>) -> Result<usize, hookgate::event::EventError> {
         let body = body.into();
         let delivery = crate::delivery(&body)?;
@@ -100,11 +102,11 @@ impl Sender {
         Ok(takers.len())
     }
 
-    /// Sends this subscription a test event, like the button in the service's settings. The subscription's filters are not
-    /// applied.
+    /// Sends this subscription a test event, like the button in the service's settings. The
+    /// subscription's filters are not applied.
     ///
-    /// The specification shows neither its payload nor whether it is retried. Here its type is `test`, its `data` is empty,
-    /// and it has one attempt, because a user waits for the result.
+    /// The specification shows neither its payload nor whether it is retried. Here its type is
+    /// `test`, its `data` is empty, and it has one attempt, because a user waits for the result.
     ///
     /// # Errors
     /// `UnknownSubscription`.
@@ -231,7 +233,8 @@ impl EventAttempts {
         }
     }
 
-    /// Makes one attempt. Returns the time of its end where it failed, and `None` where it was delivered.
+    /// Makes one attempt. Returns the time of its end where it failed, and `None` where it was
+    /// delivered.
     async fn attempt(
         &self,
         number: u32,

@@ -7,11 +7,13 @@ use bytes::Bytes;
 use hookgate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP};
 use http::{HeaderValue, Request};
 
-/// Faults of the network between sender and receiver: each attempt has at most one, drawn by the seed.
+/// Faults of the network between sender and receiver: each attempt has at most one, drawn by the
+/// seed.
 ///
-/// The fault of an attempt depends only on the seed, the subscription, the event's id and the attempt's number. It does not
-/// depend on the order of attempts, so a change of your handler does not change it. Shares are parts of all attempts, from 0
-/// to 1. Where their sum is more than 1, the later ones get the rest.
+/// The fault of an attempt depends only on the seed, the subscription, the event's id and the
+/// attempt's number. It does not depend on the order of attempts, so a change of your handler does
+/// not change it. Shares are parts of all attempts, from 0 to 1. Where their sum is more than 1,
+/// the later ones get the rest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +47,8 @@ pub enum NetworkFault {
     AnswerLost,
     /// The delivery arrived twice, in parallel or in sequence.
     Duplicated,
-    /// The delivery, its answer or both took long. Where that is longer than the sender's timeout, the sender has hung up.
+    /// The delivery, its answer or both took long. Where that is longer than the sender's timeout,
+    /// the sender has hung up.
     Slow,
 }
 
@@ -132,7 +135,8 @@ impl NetworkFaults {
 }
 
 impl Way {
-    /// Returns the way for a fault that the caller has chosen. A slow attempt takes longer than the timeout.
+    /// Returns the way for a fault that the caller has chosen. A slow attempt takes longer than the
+    /// timeout.
     pub(super) fn with(fault: Option<NetworkFault>, timeout: Duration) -> Self {
         match fault {
             None => Self::Sound,
@@ -173,7 +177,8 @@ fn hash(subscription: &str, event_id: &str, attempt: u32) -> u64 {
     fnv1a(bytes.chain(attempt.to_be_bytes()))
 }
 
-/// FNV-1a: the same in every process and in every version of Rust, so that the seed in a report can be used again.
+/// FNV-1a: the same in every process and in every version of Rust, so that the seed in a report can
+/// be used again.
 pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -182,8 +187,8 @@ pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
 
 /// A change that an attacker makes between sender and receiver.
 ///
-/// A receiver of hookgate answers 401 to each of the first three, and 400 to the last: that header is not signed, so it may
-/// be wrong, and is compared with the body.
+/// A receiver of hookgate answers 401 to each of the first three, and 400 to the last: that header
+/// is not signed, so it may be wrong, and is compared with the body.
 ///
 /// ```
 /// use hookgate_testing::sender::Tamper;

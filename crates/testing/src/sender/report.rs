@@ -23,7 +23,8 @@ pub struct SentEvent {
     pub disposition: Disposition,
     /// All attempts so far.
     pub attempts: Vec<SentAttempt>,
-    /// The wait after the last attempt until the next one, where there is one. Already divided by the sender's speed.
+    /// The wait after the last attempt until the next one, where there is one. Already divided by
+    /// the sender's speed.
     pub next_wait: Option<Duration>,
 }
 
@@ -77,8 +78,8 @@ pub enum AttemptEnd {
 
 /// The results of all events that were sent so far.
 ///
-/// `Display` prints the counts, every discarded event with all its attempts, and the seed of the faults: enough for the
-/// message of a failed assertion.
+/// `Display` prints the counts, every discarded event with all its attempts, and the seed of the
+/// faults: enough for the message of a failed assertion.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SenderReport {
@@ -115,7 +116,8 @@ impl SenderReport {
         self.of(Disposition::Delivered)
     }
 
-    /// The events that the sender has discarded: lost, unless the receiver has handled them although it did not answer 2xx.
+    /// The events that the sender has discarded: lost, unless the receiver has handled them
+    /// although it did not answer 2xx.
     pub fn discarded(&self) -> impl Iterator<Item = &SentEvent> {
         self.of(Disposition::Discarded)
     }
@@ -198,7 +200,8 @@ impl fmt::Display for AttemptEnd {
     }
 }
 
-/// Returns the meaning of a status, in one line, where a receiver of hookgate answers it: the table of outcomes in reverse.
+/// Returns the meaning of a status, in one line, where a receiver of hookgate answers it: the table
+/// of outcomes in reverse.
 ///
 /// Another receiver may use the status with another meaning.
 ///

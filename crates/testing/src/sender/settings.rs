@@ -12,11 +12,13 @@ use super::subscription::Subscription;
 
 /// Selects one of the specification's two statements about the last attempt.
 ///
-/// It lists five waits, each after a failed attempt, and counts five attempts in total: the two can't both be true.
+/// It lists five waits, each after a failed attempt, and counts five attempts in total: the two
+/// can't both be true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reading {
-    /// Five attempts in total: the last wait, of 24 hours, is never used. The specification says so twice.
+    /// Five attempts in total: the last wait, of 24 hours, is never used. The specification says so
+    /// twice.
     #[default]
     FewestAttempts,
     /// Every wait is used: a first attempt and five retries.
@@ -33,7 +35,8 @@ impl Reading {
         }
     }
 
-    /// The wait after this attempt, counted from 1, where it failed. `None` after the last one: the event is discarded.
+    /// The wait after this attempt, counted from 1, where it failed. `None` after the last one: the
+    /// event is discarded.
     ///
     /// ```
     /// use std::time::Duration;
@@ -59,8 +62,8 @@ pub enum RetryTimestamps {
     /// Each attempt is signed again, with its own time.
     #[default]
     Fresh,
-    /// Each attempt carries the timestamp and signature of the first attempt: from the third attempt on, 6 minutes later,
-    /// receivers refuse them as stale.
+    /// Each attempt carries the timestamp and signature of the first attempt: from the third
+    /// attempt on, 6 minutes later, receivers refuse them as stale.
     First,
 }
 
@@ -100,8 +103,8 @@ impl SenderBuilder {
         self
     }
 
-    /// Sets the wall clock that deliveries are signed with: give the receiver the same clock. Default: the system's time when
-    /// the sender is built, continued with tokio's time.
+    /// Sets the wall clock that deliveries are signed with: give the receiver the same clock.
+    /// Default: the system's time when the sender is built, continued with tokio's time.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
@@ -125,8 +128,8 @@ impl SenderBuilder {
         self
     }
 
-    /// Divides the waits, where time is real; 0 counts as 1. Nothing else becomes faster: see [the section on real
-    /// time](super#real-time).
+    /// Divides the waits, where time is real; 0 counts as 1. Nothing else becomes faster: see [the
+    /// section on real time](super#real-time).
     pub fn speed(mut self, times: u32) -> Self {
         self.speed = times.max(1);
         self
@@ -138,8 +141,9 @@ impl SenderBuilder {
         self
     }
 
-    /// Calls the hook after each attempt, with the event; the attempt is its last one. The hook runs in the sender's own
-    /// task, so it must be quick. A panic in it is passed on by [`Sender::settle`](crate::sender::Sender::settle).
+    /// Calls the hook after each attempt, with the event; the attempt is its last one. The hook
+    /// runs in the sender's own task, so it must be quick. A panic in it is passed on by
+    /// [`Sender::settle`](crate::sender::Sender::settle).
     pub fn on_attempt(mut self, call: impl Fn(&SentEvent) + Send + Sync + 'static) -> Self {
         self.on_attempt = Some(Arc::new(call));
         self

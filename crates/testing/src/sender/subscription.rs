@@ -17,7 +17,8 @@ use crate::{Signer, Transport, TransportError};
 /// The default number of requests of one subscription at the same time.
 const AT_ONCE: usize = 16;
 
-/// A subscription as in the service's settings: its URL, its event types, its data model and its secret.
+/// A subscription as in the service's settings: its URL, its event types, its data model and its
+/// secret.
 ///
 /// ```
 /// use hookgate_testing::InProcess;
@@ -49,8 +50,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// A subscription for this URL over this transport: it takes every event, and has at most 16 requests at once. The
-    /// service's ids begin with `wh_`.
+    /// A subscription for this URL over this transport: it takes every event, and has at most 16
+    /// requests at once. The service's ids begin with `wh_`.
     ///
     /// # Errors
     /// `BadUrl`, or `BadSubscriptionId` for an id that can't be a header's value.
@@ -82,14 +83,16 @@ impl Subscription {
         self
     }
 
-    /// Limits the subscription to events of this data model's rows. Events that are about no row, such as `page.created`,
-    /// name no data model and are not sent. The specification does not define this case.
+    /// Limits the subscription to events of this data model's rows. Events that are about no row,
+    /// such as `page.created`, name no data model and are not sent. The specification does not
+    /// define this case.
     pub fn data_model(mut self, id: &str) -> Self {
         self.model = Some(id.to_owned());
         self
     }
 
-    /// Sets the maximum number of requests at once; 0 counts as 1. An event that waits for its next attempt does not count.
+    /// Sets the maximum number of requests at once; 0 counts as 1. An event that waits for its next
+    /// attempt does not count.
     pub fn at_once(mut self, requests: usize) -> Self {
         self.places = Arc::new(Semaphore::new(requests.clamp(1, Semaphore::MAX_PERMITS)));
         self
@@ -109,8 +112,8 @@ impl Subscription {
             && (self.model.is_none() || self.model.as_deref() == data_model)
     }
 
-    /// Makes the delivery of an event of this id and type, signed at this time. The service sends no time before 1970, so the
-    /// time is at least 1.
+    /// Makes the delivery of an event of this id and type, signed at this time. The service sends
+    /// no time before 1970, so the time is at least 1.
     #[must_use]
     pub fn signed(
         &self,
@@ -122,7 +125,8 @@ impl Subscription {
         let signer = self.signer.clone().at(at.max(UnixSeconds::new(1)));
         let mut request = signer.request("/", body.clone());
         *request.uri_mut() = self.url.clone();
-        // The signer reads both from the whole body, which may be malformed behind its head. So they are set here.
+        // The signer reads both from the whole body, which may be malformed behind its head. So
+        // they are set here.
         for (name, value) in [(EVENT_ID, event_id), (EVENT_TYPE, event_type)] {
             if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
                 request.headers_mut().insert(name, value);
@@ -149,7 +153,8 @@ impl fmt::Debug for Subscription {
 pub(super) type DeliverFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Response<Bytes>, TransportError>> + Send + 'a>>;
 
-/// A transport behind a trait object, so that the subscriptions of one sender can have different transports.
+/// A transport behind a trait object, so that the subscriptions of one sender can have different
+/// transports.
 trait DynTransport: Send + Sync {
     fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_>;
 }

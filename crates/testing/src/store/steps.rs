@@ -1,4 +1,5 @@
-//! The rules of the contract: the lease and the claim token of an event, its duplicates, its retention, the race, full stores.
+//! The rules of the contract: the lease and the claim token of an event, its duplicates, its
+//! retention, the race, full stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,8 +137,9 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await
 }
 
-/// One event is committed under the lease of its claim, and then again under the longer lease of a renewal. No call has a longer lease
-/// than these, since a store may answer for the longest that it was given.
+/// One event is committed under the lease of its claim, and then again under the longer lease of a
+/// renewal. No call has a longer lease than these, since a store may answer for the longest that it
+/// was given.
 pub(super) async fn repeats_end<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let event = probe.event("repeats-end");
     for (lease, renewed) in [
@@ -294,8 +296,8 @@ pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
 }
 
 const RACERS: usize = 64;
-/// The number of events between two barriers. Each barrier brings the racers together again. Between barriers they stay close to
-/// each other without one.
+/// The number of events between two barriers. Each barrier brings the racers together again.
+/// Between barriers they stay close to each other without one.
 const EVENTS_PER_BARRIER: usize = 8;
 
 pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
@@ -314,7 +316,8 @@ pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
             );
             tokio::spawn(async move {
                 let mut won = Vec::new();
-                // Failures are reported at the end: a racer that left early would make the others wait at the barrier for ever.
+                // Failures are reported at the end: a racer that left early would make the others
+                // wait at the barrier for ever.
                 let mut failure = None;
                 for (start, heat) in keys.chunks(EVENTS_PER_BARRIER).enumerate() {
                     line.wait().await;
@@ -387,9 +390,10 @@ async fn all_done(events: &Events<'_>, when: &str) -> Kept {
     Ok(())
 }
 
-/// Fills the store in two halves and reads both `reads` times. Adds a third half, reads the second half `reads` times, and adds
-/// a fourth half. The two halves that were committed last must be remembered. Time passes between halves, since a store may
-/// evict records that end at the same time in any order.
+/// Fills the store in two halves and reads both `reads` times. Adds a third half, reads the second
+/// half `reads` times, and adds a fourth half. The two halves that were committed last must be
+/// remembered. Time passes between halves, since a store may evict records that end at the same
+/// time in any order.
 pub(super) async fn newest_remembered<H: StoreUnderTest>(
     harness: &H,
     probe: &Probe,
@@ -448,7 +452,8 @@ pub(super) async fn a_full_store_refuses<H: StoreUnderTest>(harness: &H, probe: 
     let full = "while the store is full";
     all_done(&done, full).await?;
 
-    // The claims that the store took still work: a repeated claim, a commit, a release that makes room for a new one.
+    // The claims that the store took still work: a repeated claim, a commit, a release that makes
+    // room for a new one.
     let [first, second, third, lapsing @ ..] = &running[..] else {
         return Err("too few records to check".into());
     };

@@ -8,7 +8,8 @@ use hookgate::{
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, OneEvent, Probe, StoreUnderTest, advance, done_by, token};
 
-/// The state in which a call finds a record, with its history. The first four states are all "absent".
+/// The state in which a call finds a record, with its history. The first four states are all
+/// "absent".
 #[derive(Clone, Copy, Debug)]
 enum Found {
     Never,
@@ -37,7 +38,8 @@ const FOUND: [Found; 6] = [
 ];
 const CALLS: [Call; 4] = [Call::Claim, Call::Renew, Call::Commit, Call::Release];
 
-/// Uses one event for each cell. All are prepared before time passes once, and all are checked after it.
+/// Uses one event for each cell. All are prepared before time passes once, and all are checked
+/// after it.
 pub(super) async fn every_cell<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let mut cells = Vec::new();
     for found in FOUND {
@@ -78,7 +80,8 @@ async fn prepare(probe: &Probe, found: Found, event: &OneEvent<'_>) -> Result<Cl
     Ok(holder)
 }
 
-/// Makes the call, then claims once more: the second answer shows the effect of the call on the record.
+/// Makes the call, then claims once more: the second answer shows the effect of the call on the
+/// record.
 async fn ask(
     probe: &Probe,
     found: Found,

@@ -1,4 +1,5 @@
-//! Explanations: each known mistake alone, each pair from different groups, nothing of a good delivery, and never a right MAC.
+//! Explanations: each known mistake alone, each pair from different groups, nothing of a good
+//! delivery, and never a right MAC.
 
 mod mistakes;
 mod requests;
@@ -44,7 +45,8 @@ fn hints_at(explanation: &Explanation, kind: HintKind) -> bool {
     explanation.hints().iter().any(|hint| hint.kind() == kind)
 }
 
-/// Explains a case and checks the rules for each: it is refused, exactly the planted mistakes are found, and no right MAC shows.
+/// Explains a case and checks the rules for each: it is refused, exactly the planted mistakes are
+/// found, and no right MAC shows.
 fn check(case: &Case) -> Result<(), String> {
     let explanation = case.explain();
     let name = case.name();
@@ -272,7 +274,8 @@ fn a_repeated_header_that_is_not_signed_is_named() {
     says(detail, "x-service-event-id");
 }
 
-/// A delivery that is right but for the request, and the mistakes that are found: all of them, whatever else is wrong.
+/// A delivery that is right but for the request, and the mistakes that are found: all of them,
+/// whatever else is wrong.
 // fault E2: a delivery is called authentic and fresh whose receiver answers 405, 415 or 400
 #[test]
 fn a_request_that_a_receiver_refuses_is_never_called_authentic_and_fresh() {
@@ -326,7 +329,8 @@ fn a_request_that_a_receiver_refuses_is_never_called_authentic_and_fresh() {
         let refusal = explanation.refusal().unwrap().kind();
         assert_eq!((refusal.status(), refusal.name()), (400, "unusable_event"));
     }
-    // All together, in the order in which a receiver refuses them; a body that was not read is not judged.
+    // All together, in the order in which a receiver refuses them; a body that was not read is not
+    // judged.
     let mut delivery = signed_at(NOW, BODY.as_bytes());
     for (change, ..) in cases {
         set(&mut delivery, change);
@@ -344,7 +348,8 @@ fn a_request_that_a_receiver_refuses_is_never_called_authentic_and_fresh() {
     says(&text, "415: The request's Content-Type");
 }
 
-/// The receiver accepts it, and reads no further than id and type. What the handler does depends on the type that it takes.
+/// The receiver accepts it, and reads no further than id and type. What the handler does depends on
+/// the type that it takes.
 #[test]
 fn the_answer_of_a_handler_that_takes_event_is_told_of_an_authentic_delivery() {
     let line = |body: &str| {
@@ -482,7 +487,7 @@ fn where_none_fits_it_is_said_and_what_looks_wrong_is_marked_as_unproven() {
         .explain(&good);
     let hint = &explanation.hints()[0];
     assert_eq!(hint.kind(), HintKind::SecretRefused);
-    says(&hint, "KEY: this is an API key");
+    says(hint, "KEY: this is an API key");
     says(&explanation, "a secret that is not known here");
 }
 
@@ -581,7 +586,8 @@ proptest! {
         prop_assert!(explanation.is_authentic() && explanation.causes().is_empty() && explanation.hints().is_empty());
     }
 
-    /// Whatever bytes come: no panic, no cause that was not proven, and none for a signature that is made up.
+    /// Whatever bytes come: no panic, no cause that was not proven, and none for a signature that
+    /// is made up.
     #[test]
     fn no_cause_is_found_for_an_unsigned_delivery(
         body in prop_oneof![prop::collection::vec(any::<u8>(), 0..200), "[\\[\\]{}\",:\\\\u0-9a-f ]{0,80}".prop_map(String::into_bytes)],

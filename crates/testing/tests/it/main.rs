@@ -1,4 +1,5 @@
-//! The tests of the tools for tests: signing, events, logs, replay, explanations, the sender, the conformance of stores.
+//! The tests of the tools for tests: signing, events, logs, replay, explanations, the sender, the
+//! conformance of stores.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API

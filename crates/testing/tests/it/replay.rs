@@ -1,5 +1,5 @@
-//! A log is replayed as it was recorded and with faults, and the report states the true result, even if the receiver, the store
-//! or the handler reports something else.
+//! A log is replayed as it was recorded and with faults, and the report states the true result,
+//! even if the receiver, the store or the handler reports something else.
 
 mod apps;
 mod cost;

@@ -1,4 +1,5 @@
-//! Other senders than the Workspace Data Service: their logs are replayed, and their refusals are explained.
+//! Other senders than the Workspace Data Service: their logs are replayed, and their refusals are
+//! explained.
 
 use axum::Router;
 use axum::routing::post;

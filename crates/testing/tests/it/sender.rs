@@ -1,4 +1,5 @@
-//! The sender delivers as the specification requires, second by second, and reports the result of each event.
+//! The sender delivers as the specification requires, second by second, and reports the result of
+//! each event.
 
 mod process;
 mod receivers;
@@ -583,7 +584,8 @@ async fn every_event_is_handled_once_or_discarded_after_the_last_attempt() {
             *fates.entry(what).or_default() += 1;
         }
     }
-    // Discarded and handled all the same: the case in which the answer to the last attempt was lost.
+    // Discarded and handled all the same: the case in which the answer to the last attempt was
+    // lost.
     assert!(fates["Delivered, handled 1"] > 2_000, "{fates:?}");
     assert!(fates["Discarded, handled 0"] > 3, "{fates:?}");
 }

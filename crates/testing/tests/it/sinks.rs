@@ -1,5 +1,5 @@
-//! The conformance suite of sinks: a queue behind claims passes it, also with publishers that fail, and each of its rules finds a sink
-//! that is broken on purpose.
+//! The conformance suite of sinks: a queue behind claims passes it, also with publishers that fail,
+//! and each of its rules finds a sink that is broken on purpose.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -183,7 +183,8 @@ async fn a_publisher_that_hides_a_failure_is_found() {
     breaks(SinkRule::Durable, hides).await;
 }
 
-/// A sink without claims, by the key under which it remembers a delivery, and the message that it stores.
+/// A sink without claims, by the key under which it remembers a delivery, and the message that it
+/// stores.
 #[derive(Debug)]
 struct Plain {
     messages: Messages,

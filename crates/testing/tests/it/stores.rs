@@ -1,4 +1,5 @@
-//! The conformance suite: the stores in memory pass it, and each of its rules finds a store that is broken on purpose.
+//! The conformance suite: the stores in memory pass it, and each of its rules finds a store that is
+//! broken on purpose.
 
 mod broken;
 mod conformance;

@@ -1,5 +1,5 @@
-//! Each exit code, and the output that goes with it. The exit code of a panic is tested beside the hook:
-//! `crates/cli/src/panics.rs`.
+//! Each exit code, and the output that goes with it. The exit code of a panic is tested beside the
+//! hook: `crates/cli/src/panics.rs`.
 
 use std::io::Read as _;
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
-//! Real https: a server with a certificate of a made-up authority, which the command is set to trust.
+//! Real https: a server with a certificate of a made-up authority, which the command is set to
+//! trust.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub(crate) const AUTHORITY: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/tls/authority.pem");
 
-/// Answers every request over TLS with this head, until it is dropped with its runtime. Returns its port.
+/// Answers every request over TLS with this head, until it is dropped with its runtime. Returns its
+/// port.
 pub(crate) async fn serve(head: &'static str) -> u16 {
     let certificate = include_bytes!("../../../../../tests/tls/server.pem");
     let key = include_bytes!("../../../../../tests/tls/server.key");

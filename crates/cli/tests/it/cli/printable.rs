@@ -1,4 +1,5 @@
-//! Text from others never reaches a terminal unescaped, and text that was typed in the wrong place is not repeated.
+//! Text from others never reaches a terminal unescaped, and text that was typed in the wrong place
+//! is not repeated.
 
 use std::fs;
 
@@ -8,7 +9,8 @@ use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use super::{Ran, SECRET, Scratch, typed};
 use crate::terminal::Terminal;
 
-/// Sets a title, in both ways that terminals know, clears the screen, and turns the direction of writing.
+/// Sets a title, in both ways that terminals know, clears the screen, and turns the direction of
+/// writing.
 const HOSTILE: &str = "x\u{1b}]0;owned\u{7}\u{9b}2J\u{1b}[31m\u{202e}\u{7f}y";
 
 /// Whether a terminal acts on something of it.

@@ -78,7 +78,8 @@ impl Listening {
         Reply::to(&self.address, "POST", "/webhooks", headers, body)
     }
 
-    /// Signed with another secret. The body is refused, so it has the id and the type of its headers.
+    /// Signed with another secret. The body is refused, so it has the id and the type of its
+    /// headers.
     fn forged(&self, body: &str, header: (&'static str, &str)) -> u16 {
         let mut headers = signed(OTHER, body, 0);
         headers.push((header.0, header.1.to_owned()));
@@ -250,7 +251,8 @@ fn answers_are_what_was_asked_for() {
         assert_eq!(listening.row(id), status);
         listening.shows(&["handler_status", reason]);
     }
-    // Longer than the budget: the sender gets a 503 and tries again later, and the run continues to its end.
+    // Longer than the budget: the sender gets a 503 and tries again later, and the run continues to
+    // its end.
     let mut slow = Listening::start("--delay 5s --status 202");
     let body = row_created("evt_slow", "{}");
     let begun = Instant::now();
@@ -259,7 +261,8 @@ fn answers_are_what_was_asked_for() {
     slow.shows(&[" 503 runs_on "]);
     // The copy waited for the run's end.
     assert!(slow.deliver(&body).is_replay());
-    // Two lines, in the order in which they were known: what the run answered at last, and the copy.
+    // Two lines, in the order in which they were known: what the run answered at last, and the
+    // copy.
     let lines = [slow.line(), slow.line()];
     let late = |line: &&String| line.contains(" 202 handled ") && line.contains("late: ");
     assert_eq!(lines.iter().filter(late).count(), 1, "{lines:?}");
@@ -333,7 +336,8 @@ fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
         let line = format!("{}: {value}\r\n", name.to_ascii_lowercase());
         assert_eq!(head.contains(&line), *name != "Keep-Alive", "{line}{head}");
     }
-    // An event done there is done here, and goes there no second time. A forged one does not go there at all.
+    // An event done there is done here, and goes there no second time. A forged one does not go
+    // there at all.
     assert!(listening.deliver(&body).is_replay());
     assert_eq!(listening.forged(&body, ("X-Other", "1")), 401);
     // A delivery that failed there is tried again.

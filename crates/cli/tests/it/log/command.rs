@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use super::{delivery, delivery_of};
 use crate::cli::{Folder, Ran, has, hookgate, typed};
 
-/// Six deliveries: handled, refused, a duplicate, failed, one whose sender hung up, one refused on its head.
+/// Six deliveries: handled, refused, a duplicate, failed, one whose sender hung up, one refused on
+/// its head.
 fn log() -> [LoggedDelivery; 6] {
     let mut all = ["evt_1", "evt_2", "evt_1", "evt_3", "evt_4", "evt_5"].map(delivery);
     for (at, delivery) in all.iter_mut().enumerate() {

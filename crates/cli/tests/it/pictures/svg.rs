@@ -13,7 +13,8 @@ const BAR: f32 = 30.0;
 
 const BACKGROUND: &str = "#0d1117";
 const FOREGROUND: &str = "#e6edf3";
-/// Readable on that background: black, red, green, yellow, blue, magenta, cyan, white, and the same brighter.
+/// Readable on that background: black, red, green, yellow, blue, magenta, cyan, white, and the same
+/// brighter.
 const COLOURS: [&str; 16] = [
     "#484f58", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#b1bac4",
     "#6e7681", "#ffa198", "#56d364", "#e3b341", "#79c0ff", "#d2a8ff", "#56d4dd", "#ffffff",
@@ -210,7 +211,8 @@ fn draw(svg: &mut String, row: &[Cell], (from, until): (usize, usize), style: &S
         let width = (until - from) as f32 * COLUMN;
         writeln!(svg, "<rect x=\"{:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{ROW}\" fill=\"{background}\"/>", x(from)).unwrap();
     }
-    // Blanks are not drawn. Each word has its own start position, so that no font can move a column.
+    // Blanks are not drawn. Each word has its own start position, so that no font can move a
+    // column.
     let mut at = from;
     while at < until {
         let is_blank = |at: &usize| row[*at].text == " ";

@@ -13,8 +13,9 @@ use super::super::steps::Settings;
 use super::Reconcile;
 
 impl<S: RowSource, M: Mirror> Reconcile<S, M> {
-    /// Claims the finding, puts its row in doubt, has it handled, writes it into the mirror, and commits the claim. If the process dies in
-    /// between, or an event is handled meanwhile, a later pass finds the row again, maybe under the same id.
+    /// Claims the finding, puts its row in doubt, has it handled, writes it into the mirror, and
+    /// commits the claim. If the process dies in between, or an event is handled meanwhile, a later
+    /// pass finds the row again, maybe under the same id.
     pub(super) async fn settle<F, E>(
         &mut self,
         mut finding: Finding,

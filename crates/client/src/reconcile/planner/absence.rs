@@ -89,7 +89,8 @@ impl Planner {
     fn gone(&self, row: RowId, known: &Mirrored) -> Finding {
         let version = format!("{:?}", known.state.updated_at) + &doubt(Some(known));
         let mut state = RowState::blank(Life::Deleted);
-        // Its own time is not known. Until then an event is one of the row's life: its time may be a little later than the row's.
+        // Its own time is not known. Until then an event is one of the row's life: its time may be
+        // a little later than the row's.
         let tolerance = self.settings.clock_tolerance;
         state.updated_at = known
             .state

@@ -101,7 +101,8 @@ async fn writes_of_the_client_are_echoes_and_those_of_a_person_are_not() {
     let change = json!({ "Customer": "Ada", "Total": 13.00 });
     house.orders.update(&row, &change).await.unwrap();
     assert_eq!(house.seen().await, ["row.updated sync"]);
-    // Nothing changes, so there is no event. A person's change to the same total, 2 minutes later, is not an echo.
+    // Nothing changes, so there is no event. A person's change to the same total, 2 minutes later,
+    // is not an echo.
     house.orders.update(&row, &change).await.unwrap();
     house.emulator.advance(Duration::from_secs(120)).await;
     let person = house.emulator.rows("dm_orders");

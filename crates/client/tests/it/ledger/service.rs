@@ -140,7 +140,8 @@ where
         .unwrap()
 }
 
-/// The orders of a service that answers as usual but for writes, which are noted as those of `sync`.
+/// The orders of a service that answers as usual but for writes, which are noted as those of
+/// `sync`.
 pub fn orders(
     ledger: &Ledger,
     answer: impl Fn(&Asked) -> (u16, Value) + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! Rows in doubt: what a crash, another handler or an uncertain order may have left wrong in the user's table.
+//! Rows in doubt: what a crash, another handler or an uncertain order may have left wrong in the
+//! user's table.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -168,7 +169,8 @@ async fn an_event_during_a_finding_leaves_the_row_to_the_next_pass_of_another_pr
     }
 }
 
-/// The event is written to the mirror after the finding, whose handler may have written the table last.
+/// The event is written to the mirror after the finding, whose handler may have written the table
+/// last.
 // fault M22: an event overtakes the repair of its row, or the repair the event, and the process is killed before it looks at the row again
 #[tokio::test]
 async fn an_event_that_a_finding_overtook_leaves_the_row_to_the_next_pass() {
@@ -215,7 +217,8 @@ async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_does_not_stop_at_the_
     }
 }
 
-/// The mirror is fed before the order is recorded and the claim is committed: a crash in between must not hide the event.
+/// The mirror is fed before the order is recorded and the claim is committed: a crash in between
+/// must not hide the event.
 // fault M20: the process is killed after an event was written to the mirror and before its order was recorded: its redelivery is taken as known, and never handled
 #[test]
 fn an_event_is_known_only_once_a_pass_has_read_its_row() {

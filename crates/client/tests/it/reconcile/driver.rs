@@ -318,7 +318,8 @@ async fn an_empty_mirror_is_filled_first() {
     let error = passes.pass(quick).await.unwrap_err();
     assert!(matches!(error, ReconcileError::EmptyMirror), "{error}");
 
-    // Some events were handled before anything was filled. A data model that grew a hundredfold was not filled either.
+    // Some events were handled before anything was filled. A data model that grew a hundredfold was
+    // not filled either.
     for (fed, is_refused) in [(1, true), (9, true), (10, false)] {
         let source = Source::with_rows(1_000);
         let mirror = Arc::new(MemoryMirror::default());
@@ -348,8 +349,8 @@ pub fn rename(source: &Source, rows: &[usize]) {
     });
 }
 
-/// The event comes while the finding is handled: the mirror keeps the event's state, and the row is found once more, since the
-/// handler may have written the older state last.
+/// The event comes while the finding is handled: the mirror keeps the event's state, and the row is
+/// found once more, since the handler may have written the older state last.
 // fault M3: handlers are slow, and a repair from minutes ago overwrites what an event has written since, for good
 #[tokio::test]
 async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
@@ -383,8 +384,8 @@ async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
     }
 }
 
-/// A late event comes while the row's newer state is repaired, and its handler writes last. The row and its finding's id are as
-/// before, so a claim that was kept would hide it.
+/// A late event comes while the row's newer state is repaired, and its handler writes last. The row
+/// and its finding's id are as before, so a claim that was kept would hide it.
 // fault M3: handlers are slow, and a repair from minutes ago overwrites what an event has written since, for good
 // fault M9: an event overtakes the repair of its row, and the claim of the finding is kept: the same finding is never handled again, and its change is lost
 #[tokio::test]
@@ -410,7 +411,8 @@ async fn a_repair_that_an_event_overtook_is_made_again_with_claims() {
     }
 }
 
-/// The findings of a page are handled one after the other. An event for the last row comes while the first is handled.
+/// The findings of a page are handled one after the other. An event for the last row comes while
+/// the first is handled.
 // fault M3: handlers are slow, and a repair from minutes ago overwrites what an event has written since, for good
 #[tokio::test]
 async fn a_finding_whose_row_had_an_event_meanwhile_is_left_alone() {
@@ -480,7 +482,8 @@ async fn a_deleted_row_is_forgotten_after_a_week_and_three_complete_passes() {
         sleep(Duration::from_secs(1)).await;
         Ok::<_, Infallible>(())
     };
-    // The days that a row's state is kept for, the days between two passes, and those after which the state is gone.
+    // The days that a row's state is kept for, the days between two passes, and those after which
+    // the state is gone.
     for (keep, between, gone_after) in [(7, 1, 7), (0, 1, 3), (7, 10, 30), (30, 1, 30)] {
         let source = Source::with_rows(10);
         let mirror = Arc::new(MemoryMirror::default().with_clock(TestClock(Instant::now())));
@@ -560,7 +563,8 @@ impl Mirror for Failing {
     }
 }
 
-/// Whichever call of the mirror is the first that fails: afterwards each change is found once, and nothing else.
+/// Whichever call of the mirror is the first that fails: afterwards each change is found once, and
+/// nothing else.
 #[tokio::test]
 async fn a_mirror_that_fails_anywhere_in_a_pass_loses_and_invents_nothing() {
     for fails_from in 0..20 {
@@ -586,7 +590,8 @@ async fn a_mirror_that_fails_anywhere_in_a_pass_loses_and_invents_nothing() {
         }
         assert!(failures > 0, "from call {fails_from}");
         from.store(u64::MAX, Ordering::Relaxed);
-        // The claim of a finding whose state was not written runs on for a minute: another replica may be at it.
+        // The claim of a finding whose state was not written runs on for a minute: another replica
+        // may be at it.
         for _ in 0..5 {
             let passed = reconcile.pass(|finding| handled.handle(finding)).await;
             passed.unwrap();
@@ -595,7 +600,8 @@ async fn a_mirror_that_fails_anywhere_in_a_pass_loses_and_invents_nothing() {
     }
 }
 
-/// A hook may ask at any time, as often as it likes: the reconciliation wakes up, and three passes follow.
+/// A hook may ask at any time, as often as it likes: the reconciliation wakes up, and three passes
+/// follow.
 #[tokio::test(start_paused = true)]
 async fn requests_for_passes_are_merged_and_lead_to_the_three_that_find_a_deletion() {
     let source = Source::with_rows(20);
@@ -630,7 +636,8 @@ async fn requests_for_passes_are_merged_and_lead_to_the_three_that_find_a_deleti
     hook.await.unwrap();
     assert_eq!(handled.sorted(), THREE);
 
-    // A request during a pass is about a row that this pass may have read already: three more follow.
+    // A request during a pass is about a row that this pass may have read already: three more
+    // follow.
     requests.ask();
     reconcile.pass(quick).await.unwrap();
     requests.ask();

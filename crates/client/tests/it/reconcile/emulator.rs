@@ -1,4 +1,5 @@
-//! Client, driver and mirror against the emulator: what its API lists, and events that were never delivered.
+//! Client, driver and mirror against the emulator: what its API lists, and events that were never
+//! delivered.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -82,7 +83,8 @@ async fn changes_without_a_delivery_are_found_through_the_api() {
     assert_eq!(found, expected.map(|(kind, row)| format!("{kind} {row}")));
 }
 
-/// A client that notes when it had each page, and deletes the data model before the second where it is told to.
+/// A client that notes when it had each page, and deletes the data model before the second where it
+/// is told to.
 struct Watched {
     client: Client,
     pages: Arc<Mutex<Vec<Instant>>>,
@@ -155,7 +157,8 @@ async fn a_data_model_that_is_deleted_during_a_pass_deletes_no_row() {
     assert!(matches!(error, ReconcileError::NoModel(_)), "{error}");
 }
 
-/// 60 requests a minute, of which another part of the program makes 30: it never waits, and the pass has the rest.
+/// 60 requests a minute, of which another part of the program makes 30: it never waits, and the
+/// pass has the rest.
 // fault M7: an emulator whose time was advanced tells the end of a rate's window beside the real date: a client waits too long, or not at all
 #[tokio::test(start_paused = true)]
 async fn a_pass_takes_half_of_the_rate_and_leaves_half_to_others() {

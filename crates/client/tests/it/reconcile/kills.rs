@@ -1,8 +1,11 @@
-//! The program of the page, killed at each of its steps: example `repaired`, whose table ends equal to the service.
+//! The program of the page, killed at each of its steps: example `repaired`, whose table ends equal
+//! to the service.
 //!
-//! Two processes share the stores, the mirror and the table, and are killed now and then before or after any call of these. The sender
-//! loses, delays, doubles and repeats deliveries; the times of its events are equal, or have other numbers of digits. The simulation runs in
-//! paused time, and a seed gives the same run again: `HOOKGATE_SEED=17` runs that one, `HOOKGATE_SEEDS=200` runs so many.
+//! Two processes share the stores, the mirror and the table, and are killed now and then before or
+//! after any call of these. The sender loses, delays, doubles and repeats deliveries; the times of
+//! its events are equal, or have other numbers of digits. The simulation runs in paused time, and a
+//! seed gives the same run again: `HOOKGATE_SEED=17` runs that one, `HOOKGATE_SEEDS=200` runs so
+//! many.
 
 mod process;
 mod sender;

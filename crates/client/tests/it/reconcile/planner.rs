@@ -300,7 +300,8 @@ fn a_guard_of_a_hundred_percent_lets_every_row_be_deleted() {
     }
 }
 
-/// A pass that fails half-way has seen too many rows that differ: none of them is a finding in the next one.
+/// A pass that fails half-way has seen too many rows that differ: none of them is a finding in the
+/// next one.
 #[test]
 fn the_guard_counts_the_rows_of_a_pass_that_was_given_up() {
     let mut still = Still::new(600);
@@ -317,8 +318,9 @@ fn the_guard_counts_the_rows_of_a_pass_that_was_given_up() {
     assert_eq!((pass.found, pass.unresolved, found.len()), (0, 600, 600));
 }
 
-/// Rows that are not in the order of creation may have moved, and where events are lost, nothing tells it. The updates that are lost
-/// before the first pass may be too many to be findings: they are losses all the same.
+/// Rows that are not in the order of creation may have moved, and where events are lost, nothing
+/// tells it. The updates that are lost before the first pass may be too many to be findings: they
+/// are losses all the same.
 // fault M11: in an outage too many updates are lost to be findings, the list moves, and an existing row is found as deleted
 #[test]
 fn in_a_moving_list_with_lost_events_an_absent_row_is_unresolved() {
@@ -367,7 +369,8 @@ fn an_older_read_is_not_an_update() {
 fn a_changed_property_begins_the_pass_again() {
     let mut still = Still::new(10);
     let mut planner = planner();
-    // The first answer is another one than those after it. Then a model that never stands still ends the pass.
+    // The first answer is another one than those after it. Then a model that never stands still
+    // ends the pass.
     for (changes, expected) in [(1, (3, 4, true)), (usize::MAX, (5, 8, false))] {
         let (mut details, mut pages) = (0, 0);
         let pass = loop {
@@ -422,7 +425,8 @@ fn a_name_of_two_properties_is_not_compared() {
     );
 }
 
-/// Ten replicas with one mirror: each finds the same under the same id, and another state under another id.
+/// Ten replicas with one mirror: each finds the same under the same id, and another state under
+/// another id.
 #[test]
 fn ids_depend_on_the_row_and_its_state_alone() {
     let mut still = Still::new(100);
@@ -483,7 +487,8 @@ fn a_row_that_is_restored_is_not_a_known_creation() {
     assert_eq!(still.pass(&mut planner()).0.differing, 0);
 }
 
-/// The time of an event may be a little later than the row's, and the time of a deletion that was found is not known.
+/// The time of an event may be a little later than the row's, and the time of a deletion that was
+/// found is not known.
 // fault M12: a row is restored under its old id, and its handler takes the event for a late retry; or a late retry of its creation brings back a row that was found as deleted
 #[test]
 fn a_late_retry_of_a_creation_does_not_bring_a_row_back_that_was_found_as_deleted() {

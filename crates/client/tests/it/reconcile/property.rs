@@ -190,8 +190,8 @@ impl World {
         block_on(finding.record(&self.mirror)).unwrap();
     }
 
-    /// Every change before these times is in the mirror, or listed as unresolved. A page may show the list as it was a little
-    /// earlier.
+    /// Every change before these times is in the mirror, or listed as unresolved. A page may show
+    /// the list as it was a little earlier.
     fn check(&self, two_passes_ago: u64, three_passes_ago: u64, seed: u64) {
         let lag = self.lag as u64 + 1;
         let (two_passes_ago, three_passes_ago) = (two_passes_ago - lag, three_passes_ago - lag);

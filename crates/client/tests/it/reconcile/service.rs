@@ -1,4 +1,5 @@
-//! A simulated service: a list of rows that changes while it is read, and the events of its changes.
+//! A simulated service: a list of rows that changes while it is read, and the events of its
+//! changes.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,5 @@
-//! The effect of the handler's answer on an entry, the request that the service gets, and the hooks that are called.
+//! The effect of the handler's answer on an entry, the request that the service gets, and the hooks
+//! that are called.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -134,7 +135,8 @@ fn mismatch() -> EventError {
     delivery.event::<BTreeMap<String, u32>>().unwrap_err()
 }
 
-/// A service that is ready at every second `poll_ready`, and counts the calls without a ready `poll_ready` before them.
+/// A service that is ready at every second `poll_ready`, and counts the calls without a ready
+/// `poll_ready` before them.
 #[derive(Default)]
 struct Careful {
     asked: usize,

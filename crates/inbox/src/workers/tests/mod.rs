@@ -198,13 +198,15 @@ impl Times {
 }
 
 impl RunningWorkers {
-    /// Ends the workers as a kill would: all tasks end, and no entry is settled or renewed any more.
+    /// Ends the workers as a kill would: all tasks end, and no entry is settled or renewed any
+    /// more.
     async fn kill(self) {
         self.task.abort();
         while !self.task.is_finished() {
             tokio::task::yield_now().await;
         }
-        // The tasks that it spawned are aborted at the same moment, and end when they are next polled.
+        // The tasks that it spawned are aborted at the same moment, and end when they are next
+        // polled.
         sleep(millis(1)).await;
     }
 }

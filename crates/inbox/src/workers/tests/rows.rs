@@ -53,7 +53,8 @@ async fn without_it_a_row_has_many() {
     assert_eq!(running.active(), 5);
 }
 
-/// Three processes with random rows, times and failures: never two events of a row at a time, and in the end all are done.
+/// Three processes with random rows, times and failures: never two events of a row at a time, and
+/// in the end all are done.
 #[test]
 fn no_interleaving_runs_two_of_a_row() {
     each_case(64, |case| {

@@ -1,4 +1,5 @@
-//! The shutdown of workers: no run begins any more, runs in progress may end, and those that do not end in time are returned.
+//! The shutdown of workers: no run begins any more, runs in progress may end, and those that do not
+//! end in time are returned.
 
 use std::sync::atomic::AtomicBool;
 
@@ -59,7 +60,8 @@ async fn an_entry_that_outlasts_the_limit_is_returned_and_its_try_does_not_count
     drop(next);
 }
 
-/// This test uses real time: its handler is always ready to run, and tokio moves a paused clock only when no task is ready.
+/// This test uses real time: its handler is always ready to run, and tokio moves a paused clock
+/// only when no task is ready.
 // fault F43: a worker's handler spends the budget of its task at each poll: a shutdown does not abort it, and its entry stays leased
 #[tokio::test]
 async fn an_entry_whose_handler_spends_the_budget_of_its_task_is_returned_too() {

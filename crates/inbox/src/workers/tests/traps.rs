@@ -1,9 +1,11 @@
-//! The four faults that were measured in a well-known library, and the poison pill: an event that kills its process.
+//! The four faults that were measured in a well-known library, and the poison pill: an event that
+//! kills its process.
 
 use super::*;
 use tokio::sync::Notify;
 
-/// In that library, acknowledgements and heartbeats waited while a buffer of fetched jobs was not empty: finished jobs ran again.
+/// In that library, acknowledgements and heartbeats waited while a buffer of fetched jobs was not
+/// empty: finished jobs ran again.
 // fault Q4: acknowledgements and renewals wait behind a full buffer, or never come
 #[tokio::test(start_paused = true)]
 async fn a_settlement_and_a_renewal_wait_behind_nothing() {
@@ -13,7 +15,8 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
         sleep(secs(2)).await;
         OK
     });
-    // A second process leases all the time, and gets each entry once: none that is running, none that is done.
+    // A second process leases all the time, and gets each entry once: none that is running, none
+    // that is done.
     let other = bench.start(
         bench.workers().concurrency(1).lease(secs(3)),
         async |_, _| {
@@ -28,7 +31,8 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
     ids.dedup();
     assert_eq!(ids.len(), 6, "each once");
     assert_eq!(bench.attempts().len(), 6);
-    // Each settlement was sent at the end of its handler, and each lease was renewed after a third of its time.
+    // Each settlement was sent at the end of its handler, and each lease was renewed after a third
+    // of its time.
     let settled: Vec<_> = bench
         .calls("settle")
         .iter()
@@ -149,13 +153,15 @@ async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
         bench.accept(entry("evt_2")).await;
         sleep(secs(60)).await;
         assert_eq!(bench.stats().await.done, 2, "{fault:?}");
-        // The first entry was run once, although the store accepted its settlement five minutes later.
+        // The first entry was run once, although the store accepted its settlement five minutes
+        // later.
         assert_eq!(times.millis().len(), 2, "{fault:?}");
         drop(running);
     }
 }
 
-/// An event whose handler kills the process each time: its runs are counted, and it becomes a dead letter.
+/// An event whose handler kills the process each time: its runs are counted, and it becomes a dead
+/// letter.
 // fault Q14: a dead letter that nobody is told of
 // fault Q16: an event that kills its process does so for ever
 #[tokio::test(start_paused = true)]

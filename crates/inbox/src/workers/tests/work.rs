@@ -265,7 +265,8 @@ fn settings_that_could_do_nothing_are_refused() {
     assert!(bench.workers().check().is_ok());
 }
 
-/// For all results of handlers and store, each entry comes to one end, and no more runs happen than permitted.
+/// For all results of handlers and store, each entry comes to one end, and no more runs happen than
+/// permitted.
 #[test]
 fn every_entry_comes_to_its_end() {
     each_case(64, |case| {

@@ -20,7 +20,8 @@ impl Random {
     }
 }
 
-/// A row in the service: its events, and an update that follows all of them, if the row exists then.
+/// A row in the service: its events, and an update that follows all of them, if the row exists
+/// then.
 fn history(random: &mut Random) -> (Vec<RowEvent>, Option<RowEvent>) {
     let (mut values, mut is_live) = (BTreeMap::<NameHash, ValueHash>::new(), false);
     let (mut events, mut second) = (Vec::new(), 0);
@@ -78,9 +79,10 @@ fn in_the_services_order_no_event_is_stale_and_none_is_a_gap() {
     }
 }
 
-/// Any order, any number of copies. The record ends with the newest moment. An event is stale if and only if a newer one was handled, and
-/// the newest only if no other of its time was handled either. Once all have come, the next update is the newest, and no gap, except
-/// where a deletion hid updates of the row that was created again.
+/// Any order, any number of copies. The record ends with the newest moment. An event is stale if
+/// and only if a newer one was handled, and the newest only if no other of its time was handled
+/// either. Once all have come, the next update is the newest, and no gap, except where a deletion
+/// hid updates of the row that was created again.
 // fault G2: the newest event of a row comes again after another event of the same time was handled, and is told to be the newest
 // fault G3: the id of a deleted row is used again, and its creation, which comes after a newer update, is told to be the newest: the update's values are lost
 #[test]
@@ -134,7 +136,8 @@ fn in_any_order_the_record_is_that_of_the_newest_event() {
     }
 }
 
-/// Senders that drop zeros write `54.9`, `55` and `54.95`. The true times differ, and each text means any moment of its unit.
+/// Senders that drop zeros write `54.9`, `55` and `54.95`. The true times differ, and each text
+/// means any moment of its unit.
 // fault G7: the times of events have other numbers of digits, as senders write that drop zeros: an event is told to be the newest beside a newer one that was handled
 #[test]
 fn an_event_is_not_the_newest_beside_a_newer_one_with_another_number_of_digits() {

@@ -13,7 +13,8 @@ async fn fail(client: &Client, entries: &str, after: &str) {
     }
 }
 
-/// A row has many entries, one of which runs, and each of very many other rows has one, which has failed and is not due yet.
+/// A row has many entries, one of which runs, and each of very many other rows has one, which has
+/// failed and is not due yet.
 // fault Q32: a hundred thousand rows in back-off keep an event of another row waiting for 25 s, beside a backlog of a row that runs
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn rows_in_back_off_are_not_read_to_find_an_entry_that_is_due() {
@@ -55,7 +56,8 @@ async fn rows_in_back_off_are_not_read_to_find_an_entry_that_is_due() {
     assert_eq!(events, [format!("evt_1_{ROWS}")]);
 }
 
-/// Very many entries of a row that runs have failed and are due again, and so has one of another row, behind them.
+/// Very many entries of a row that runs have failed and are due again, and so has one of another
+/// row, behind them.
 // fault Q32: a hundred thousand rows in back-off keep an event of another row waiting for 25 s, beside a backlog of a row that runs
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn entries_of_a_row_that_failed_keep_no_other_that_failed_waiting() {
@@ -88,7 +90,8 @@ async fn entries_of_a_row_that_failed_keep_no_other_that_failed_waiting() {
     };
     assert_eq!(&*batch.jobs[0].entry.event_id, "evt_1_2");
     assert_eq!(batch.jobs[0].tries, 2);
-    // A settlement of a failure that is repeated after that is one of a lease that another worker has taken.
+    // A settlement of a failure that is repeated after that is one of a lease that another worker
+    // has taken.
     let kept = "SELECT count(*) FROM hookgate_inbox WHERE state = 0 AND token IS NOT NULL AND due_at <= now()";
     assert_eq!(
         client.query_one(kept, &[]).await.unwrap().get::<_, i64>(0),

@@ -110,7 +110,8 @@ pub(super) fn reads_few_rows(plan: &str) {
     }
 }
 
-/// An operator's call uses an index as well: on a large table it could otherwise not end within its time limit.
+/// An operator's call uses an index as well: on a large table it could otherwise not end within its
+/// time limit.
 // fault Q23: an operator's command reads a large table whole, and reaches no end
 #[tokio::test]
 async fn a_command_reads_no_more_than_it_changes() {

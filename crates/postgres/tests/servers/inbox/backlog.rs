@@ -5,7 +5,8 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::support::{needed, once_within, unflushed};
 
-/// 2,000 entries of a row of which one runs, and 60,000 rows whose only entry has failed and is due in an hour.
+/// 2,000 entries of a row of which one runs, and 60,000 rows whose only entry has failed and is due
+/// in an hour.
 const BACKLOG: &str = "INSERT INTO hookgate_inbox (namespace, key, row_key, digest, event_id, event_type, signed_at, received_at, scope,
     key_name, body, accepted_at, due_at, forget_at, tries, token)
   SELECT 'test', decode(md5('e' || e), 'hex'), decode(md5(CASE WHEN e <= 2000 THEN 'one' ELSE 'r' || e END), 'hex'), 0, 'evt_' || e,

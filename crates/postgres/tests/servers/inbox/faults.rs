@@ -1,4 +1,5 @@
-//! A server, or the way to it, that fails: an error in time, nothing lost that was acknowledged, and no restart.
+//! A server, or the way to it, that fails: an error in time, nothing lost that was acknowledged,
+//! and no restart.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -86,7 +87,8 @@ async fn faults_between_are_errors_in_time_and_pass() {
     }
 }
 
-/// A reply that is lost with its connection: the stored delivery is found as a duplicate, and handled once.
+/// A reply that is lost with its connection: the stored delivery is found as a duplicate, and
+/// handled once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_reply_does_not_lose_the_delivery() {
     let server = needed!(migrated(&["fsync=off"]).await);
@@ -103,8 +105,8 @@ async fn a_lost_reply_does_not_lose_the_delivery() {
     assert_eq!(count(&inbox, EntryState::Queued).await, 2);
 }
 
-/// No room on the server's disk, as the server itself reports: nothing is accepted until there is room, and deliveries that were
-/// accepted before are handled.
+/// No room on the server's disk, as the server itself reports: nothing is accepted until there is
+/// room, and deliveries that were accepted before are handled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_an_error_until_there_is_room() {
     let (server, client) = needed!(unflushed().await);
@@ -228,8 +230,8 @@ async fn workers_outlive_their_server() {
     workers.shutdown(PATIENCE).await;
 }
 
-/// The server goes on with a lease even if no worker waits for it any more, and each such lease uses up a try of an entry that
-/// never ran.
+/// The server goes on with a lease even if no worker waits for it any more, and each such lease
+/// uses up a try of an entry that never ran.
 // fault Q17: a lease that is slow is given up, and goes on in the server: tries are used up of entries that never ran
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_takes_long_is_waited_for() {

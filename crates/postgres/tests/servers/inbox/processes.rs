@@ -152,7 +152,8 @@ async fn two_processes_handle_one_of_a_row_at_a_time() {
     assert!(at_once > 1, "rows waited for each other");
 }
 
-/// The entries that a killed process had leased are handled by the other one, and no other entry twice.
+/// The entries that a killed process had leased are handled by the other one, and no other entry
+/// twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_process_had_is_handled_by_another() {
     const ENTRIES: usize = 40;

@@ -1,5 +1,5 @@
-//! Errors that PostgreSQL repeats at every try: a text outside of its encoding, and a value that breaks a constraint of its
-//! tables.
+//! Errors that PostgreSQL repeats at every try: a text outside of its encoding, and a value that
+//! breaks a constraint of its tables.
 
 use hookgate::{DeadLetter, DedupeStore, dedupe::StoreErrorKind};
 use hookgate_inbox::{AttemptReport, DeadEntry, Disposition};
@@ -46,7 +46,8 @@ async fn a_database_in_another_encoding_is_refused_at_the_start() {
             }
             with_tables(&config).await;
         }
-        // And where all steps are recorded, as after a dump of a database in UTF8 was restored into this one.
+        // And where all steps are recorded, as after a dump of a database in UTF8 was restored into
+        // this one.
         let recorded = "CREATE TABLE hookgate_migrations (name text PRIMARY KEY)";
         client.batch_execute(recorded).await.unwrap();
         for step in MIGRATIONS {
@@ -124,7 +125,8 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
     assert_eq!(fates, [Disposition::Unrecorded; 2]);
 }
 
-/// By the class of the server's error: a fault of the call is refused for good, and every other kind is temporary.
+/// By the class of the server's error: a fault of the call is refused for good, and every other
+/// kind is temporary.
 // fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {

@@ -37,7 +37,8 @@ fn work(inbox: &Inbox, pool: Pool, runs: &Runs) -> RunningWorkers {
         .unwrap()
 }
 
-/// Two processes, each with its own pool, so that a lease that one of them loses is taken by the other.
+/// Two processes, each with its own pool, so that a lease that one of them loses is taken by the
+/// other.
 // fault F15: handlers that hold all connections of a shared pool keep leases from being renewed: events run twice
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
@@ -62,7 +63,8 @@ async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
     assert_eq!(runs.len(), EVENTS);
 }
 
-/// The handlers hold every connection until the lease was renewed on others, although those that were kept for it were ended before.
+/// The handlers hold every connection until the lease was renewed on others, although those that
+/// were kept for it were ended before.
 // fault F15: handlers that hold all connections of a shared pool keep leases from being renewed: events run twice
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_connection_that_is_kept_for_renewals_is_replaced_when_it_breaks() {

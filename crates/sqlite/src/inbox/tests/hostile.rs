@@ -6,7 +6,8 @@ use hookgate::clock::{Clock, Monotonic, SystemClock};
 
 use super::*;
 
-/// The process may have been killed before it had flushed its writes: a copy of such a delivery would be answered as a duplicate.
+/// The process may have been killed before it had flushed its writes: a copy of such a delivery
+/// would be answered as a duplicate.
 // fault Q20: a copy of what a killed process had written and not flushed is answered as known
 #[test]
 fn what_a_killed_process_has_left_in_the_log_is_flushed_at_the_next_start() {
@@ -139,7 +140,8 @@ fn a_panic_is_one_calls_failure_and_ends_no_thread() {
     assert_eq!(stats(&engine).queued, 2, "the reader is gone");
 }
 
-/// SQLite would go on to write commits into the deleted log, and they would be lost at the end of the process.
+/// SQLite would go on to write commits into the deleted log, and they would be lost at the end of
+/// the process.
 #[cfg(unix)]
 // fault Q11: the file, or the log beside it, is deleted while it is open: all that is acknowledged goes with the process
 #[test]

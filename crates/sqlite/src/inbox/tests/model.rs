@@ -1,4 +1,5 @@
-//! Random sequences of calls on two engines of one file, compared with a plain model of the contract.
+//! Random sequences of calls on two engines of one file, compared with a plain model of the
+//! contract.
 
 use std::collections::{BTreeMap, HashSet};
 

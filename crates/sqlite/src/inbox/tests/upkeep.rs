@@ -88,7 +88,8 @@ async fn the_file_takes_what_the_docs_say() {
     assert!((150..=350).contains(&remembered), "{remembered}");
 }
 
-/// An event was 78 KiB in the log when pages had 4,096 bytes: it changes 19 of them, in three commits.
+/// An event was 78 KiB in the log when pages had 4,096 bytes: it changes 19 of them, in three
+/// commits.
 // fault Q29: on SQLite, an event of 0.5 KB writes 86 KiB
 #[test]
 fn an_event_writes_at_most_half_of_what_it_wrote() {
@@ -151,7 +152,8 @@ fn an_operators_call_waits_for_a_busy_file_and_changes_all() {
     assert_eq!(changed.unwrap(), ENTRIES);
 }
 
-/// Every entry is in back-off, after a long outage of the handlers' database. `HOOKGATE_ENTRIES=1000000` is the long form.
+/// Every entry is in back-off, after a long outage of the handlers' database.
+/// `HOOKGATE_ENTRIES=1000000` is the long form.
 // fault Q38: after a long outage all entries are in back-off, and the first accept after a start waits until the times of all are corrected
 #[tokio::test]
 async fn the_first_accept_after_opening_waits_for_no_entry_in_back_off() {

@@ -1,4 +1,5 @@
-//! Mistakes to plant: how each changes the configuration, the signed bytes, the received bytes, and the form of the headers.
+//! Mistakes to plant: how each changes the configuration, the signed bytes, the received bytes, and
+//! the form of the headers.
 //!
 //! The signatures are ring's, so that nothing here shares code with the tested library.
 
@@ -15,7 +16,8 @@ use ring::hmac;
 
 pub(super) const NOW: i64 = 1_763_690_000;
 pub(super) const SECRET: &str = "whsec_made_up_secret_of_the_mistakes";
-/// Base64 and hex behind its prefix, so that it can be decoded either way: no text of `made_up_` can.
+/// Base64 and hex behind its prefix, so that it can be decoded either way: no text of `made_up_`
+/// can.
 const DECODABLE: &str = "whsec_0123456789abcdef0123456789abcdef";
 const OTHER: &str = "whsec_made_up_secret_of_another_one";
 /// As the service writes it: compact, its own order of keys, characters as they are.
@@ -166,8 +168,8 @@ impl Case {
             .explain(&self.delivery())
     }
 
-    /// The MACs that would make this delivery pass, or one derived from it: over every body that it has, under every key, as hex
-    /// and in base64, in lower case and without padding.
+    /// The MACs that would make this delivery pass, or one derived from it: over every body that it
+    /// has, under every key, as hex and in base64, in lower case and without padding.
     pub(super) fn right_macs(&self) -> Vec<String> {
         let mut macs = Vec::new();
         let strings = [
@@ -268,7 +270,8 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
 /// The output of python3, PHP, Go and others for `BODY`, written by hand here.
 const SPACED: &str = r#"{"id": "evt_1", "type": "row.created", "createdAt": "2025-11-21T01:53:20Z", "data": {"rowId": "r/1", "properties": {"Größe": "5 < 6 é", "n": 1.50, "a": [1, {"b": 2}]}, "createdBy": {"id": "u", "name": "Zoë"}}}"#;
 const SORTED: &str = r#"{"createdAt":"2025-11-21T01:53:20Z","data":{"createdBy":{"id":"u","name":"Zoë"},"properties":{"Größe":"5 < 6 é","a":[1,{"b":2}],"n":1.50},"rowId":"r/1"},"id":"evt_1","type":"row.created"}"#;
-/// The keys of the service's own in another order; those of the properties as they are, which no one could put back.
+/// The keys of the service's own in another order; those of the properties as they are, which no
+/// one could put back.
 const REORDERED: &str = r#"{"createdAt":"2025-11-21T01:53:20Z","data":{"createdBy":{"id":"u","name":"Zoë"},"properties":{"Größe":"5 < 6 é","n":1.50,"a":[1,{"b":2}]},"rowId":"r/1"},"id":"evt_1","type":"row.created"}"#;
 
 fn pretty(indent: &str) -> String {

@@ -1,5 +1,6 @@
-//! Requests at random, each judged three times: by a real layer, by `LoggedDeliveryExt::verdict`, which `hookgate verify`
-//! prints, and by an explanation. The three agree on the status, and on the reason that the log would have.
+//! Requests at random, each judged three times: by a real layer, by `LoggedDeliveryExt::verdict`,
+//! which `hookgate verify` prints, and by an explanation. The three agree on the status, and on the
+//! reason that the log would have.
 
 use axum::Router;
 use axum::body::Body;

@@ -1,5 +1,6 @@
-//! One body, as other programs write it once they have parsed it. The outputs are those of the programs themselves: Python 3.11,
-//! PHP 8.2, Ruby 3.1, Go 1.19, Jackson 2.14, Gson 2.10; the output of .NET was written by hand, by its rules.
+//! One body, as other programs write it once they have parsed it. The outputs are those of the
+//! programs themselves: Python 3.11, PHP 8.2, Ruby 3.1, Go 1.19, Jackson 2.14, Gson 2.10; the
+//! output of .NET was written by hand, by its rules.
 
 use std::collections::BTreeSet;
 

@@ -77,7 +77,8 @@ pub async fn forgetfully<M: Mode>(replay: Replay<M>, effects: &Effects) -> Repor
     report.await.unwrap()
 }
 
-/// Replays against an app whose handler takes so long and whose store outlives its processes: each event is committed once.
+/// Replays against an app whose handler takes so long and whose store outlives its processes: each
+/// event is committed once.
 pub async fn durably(replay: Replay, effects: &Effects, takes: Duration) -> Report {
     let store = durable(replay.clock());
     let report = replay.against(|harness| slow_app(&harness, store.clone(), effects, takes));

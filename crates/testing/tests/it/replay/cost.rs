@@ -1,6 +1,6 @@
-//! A replay in process takes at most 25 times as long as the bare verification of the same bytes. `benches/replay.rs` measures
-//! it; this test checks that it stays so on a busy machine: by the time of the test's own thread, the best of some rounds in
-//! turn.
+//! A replay in process takes at most 25 times as long as the bare verification of the same bytes.
+//! `benches/replay.rs` measures it; this test checks that it stays so on a busy machine: by the
+//! time of the test's own thread, the best of some rounds in turn.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,10 +11,12 @@ use hookgate_testing::Replay;
 use super::apps::{Effects, forgetful};
 use super::*;
 
-/// A debug build optimises the hash and not the replay, so its limit is only there to notice that the replay has grown.
+/// A debug build optimises the hash and not the replay, so its limit is only there to notice that
+/// the replay has grown.
 const MAX_RATIO: f64 = if cfg!(debug_assertions) { 50.0 } else { 25.0 };
 
-/// The CPU time of this thread: the replay runs in no other, and other work of the machine is left out.
+/// The CPU time of this thread: the replay runs in no other, and other work of the machine is left
+/// out.
 #[cfg(unix)]
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -63,7 +65,8 @@ fn a_replay_costs_no_more_than_it_may() {
         took
     };
     let mut best = f64::INFINITY;
-    // More rounds while the machine is busy with other work; a real slow-down shows in each of them.
+    // More rounds while the machine is busy with other work; a real slow-down shows in each of
+    // them.
     for round in 0..40 {
         best = best.min(replay() / verify());
         if round >= 6 && best <= MAX_RATIO {

@@ -35,7 +35,8 @@ async fn copies_come_at_once_and_in_turn() {
         for attempt in report.attempts() {
             let copy = matches!(attempt.origin, Origin::Copy(_));
             assert_eq!(copy, !attempt.faults.is_empty(), "{attempt}");
-            // Copies of authentic deliveries are answered as replays, and those of the forged one as it is.
+            // Copies of authentic deliveries are answered as replays, and those of the forged one
+            // as it is.
             let expected = if attempt.line == 4 { 401 } else { 200 };
             assert!(!copy || attempt.status == Some(expected), "{attempt}");
         }
@@ -80,7 +81,8 @@ async fn what_comes_too_late_is_refused_and_tried_again() {
             assert!(!is_retry || !it.outside_window, "signed afresh: {it}");
         }
     }
-    // Retries with their first timestamp are as late as the first attempt, and the report lists the events that were lost to it.
+    // Retries with their first timestamp are as late as the first attempt, and the report lists the
+    // events that were lost to it.
     let effects = Effects::default();
     let report = forgetfully(
         play(log([logged("evt_1", 0)]))
@@ -164,7 +166,8 @@ async fn a_slow_handler_outlives_its_request() {
     assert!(effects.each_once(5));
 }
 
-/// The last attempt is late: the sender has given up when the run succeeds, and the event is handled all the same.
+/// The last attempt is late: the sender has given up when the run succeeds, and the event is
+/// handled all the same.
 #[tokio::test(start_paused = true)]
 async fn the_replay_waits_for_the_last_run() {
     let effects = Effects::default();

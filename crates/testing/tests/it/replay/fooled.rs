@@ -1,4 +1,5 @@
-//! Stores, handlers and receivers that give false reports, none of which deceives the replay's report.
+//! Stores, handlers and receivers that give false reports, none of which deceives the replay's
+//! report.
 
 use std::fmt;
 use std::time::Duration;
@@ -164,7 +165,8 @@ async fn done_does_not_commit_where_nothing_ran() {
     says(&report, "done before the replay");
 }
 
-/// A receiver that knows another secret as well accepts deliveries that were refused when the log was made.
+/// A receiver that knows another secret as well accepts deliveries that were refused when the log
+/// was made.
 #[tokio::test(start_paused = true)]
 async fn what_never_was_authentic_must_stay_refused() {
     let report = play(small_log())

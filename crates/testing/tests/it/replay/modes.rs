@@ -1,4 +1,5 @@
-//! At the recorded time, signed again, or raw; and logs that can't be replayed, which fail before a delivery goes out.
+//! At the recorded time, signed again, or raw; and logs that can't be replayed, which fail before a
+//! delivery goes out.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -201,7 +202,8 @@ async fn redacted_deliveries_are_named_or_signed_again() {
     let all = forgetfully(replay().resigned(), &effects).await;
     for report in [signed_again, all] {
         assert!(report.each_event_committed_once(), "{report}");
-        // A delivery that was refused as not authentic can't be checked any more, and is not signed.
+        // A delivery that was refused as not authentic can't be checked any more, and is not
+        // signed.
         assert_eq!((report.events().len(), report.others.len()), (3, 1));
         assert_eq!(report.others[0].attempts[0].status, Some(401));
     }

@@ -1,5 +1,5 @@
-//! The log that stands in the repository, which `scripts/record` makes, replayed at its recorded time and with each fault, alone and
-//! together.
+//! The log that stands in the repository, which `scripts/record` makes, replayed at its recorded
+//! time and with each fault, alone and together.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ async fn the_recorded_log_is_replayed_at_its_recorded_time() {
     assert!(report.each_event_committed_once(), "{report}");
     assert!(effects.each_once(report.events().len()), "{report}");
     assert!(report.events().len() >= 3);
-    // A refused delivery is refused again, a handled one is handled: only a failure of the recorded handler does not occur with
-    // this one.
+    // A refused delivery is refused again, a handled one is handled: only a failure of the recorded
+    // handler does not occur with this one.
     for other in report.answered_otherwise() {
         let failed = other.logged_status.is_some_and(|status| status >= 500);
         let is_handled = ["handled", "replayed"].contains(&&*other.outcome);

@@ -45,10 +45,7 @@ async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_report
     let event = report.event("evt_2").unwrap();
     assert!(event.failed_in_log() && !report.event("evt_1").unwrap().failed_in_log());
     let reason = event.attempts[0].reason.as_deref().unwrap();
-    says(
-        &reason,
-        "data.properties.Total does not fit: found a string",
-    );
+    says(reason, "data.properties.Total does not fit: found a string");
     assert!(!reason.contains("twelve"));
     let text = report.to_string();
     says(&text, "422 type_mismatch (");

@@ -1,4 +1,5 @@
-//! A process ends, and another begins: no work of the first continues, and the memory that only it had is gone.
+//! A process ends, and another begins: no work of the first continues, and the memory that only it
+//! had is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,7 +46,8 @@ async fn a_durable_store_outlives_processes_and_one_in_memory_does_not() {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_process_that_has_ended_goes_on() {
     for seed in 0..20 {
-        // Each run takes longer than its request, and so has moved to a task of its own when the process ends.
+        // Each run takes longer than its request, and so has moved to a task of its own when the
+        // process ends.
         let takes = Duration::from_secs(40);
         let (effects, told) = (Effects::default(), Arc::<Mutex<Vec<&str>>>::default());
         let replay = play(log([logged("evt_1", 0)])).with(Faults::seeded(seed).restarts(1));
@@ -80,7 +82,8 @@ async fn nothing_of_a_process_that_has_ended_goes_on() {
         let event = report.event("evt_1").unwrap();
         assert_eq!(event.commits.len(), 1);
         assert_eq!(*told.lock().unwrap(), ["handled"], "{report}");
-        // The lease of the first run ends before the second begins, so none is refused for it for ever.
+        // The lease of the first run ends before the second begins, so none is refused for it for
+        // ever.
         assert!(event.runs.len() <= 2, "{report}");
     }
 }
@@ -96,7 +99,8 @@ async fn a_run_that_a_restart_has_cut_off_begins_again_when_its_lease_has_ended(
     assert_eq!(ends.collect::<Vec<_>>(), expected, "{report}");
 }
 
-/// A process that is killed releases nothing: its claim is held until the lease ends, and a copy that comes before that runs nothing.
+/// A process that is killed releases nothing: its claim is held until the lease ends, and a copy
+/// that comes before that runs nothing.
 #[tokio::test(start_paused = true)]
 async fn what_a_killed_process_has_claimed_stays_claimed() {
     let mut found = 0;

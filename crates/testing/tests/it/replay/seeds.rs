@@ -1,4 +1,5 @@
-//! Under every plan, a correct receiver runs nothing twice, loses nothing, and accepts no forged delivery.
+//! Under every plan, a correct receiver runs nothing twice, loses nothing, and accepts no forged
+//! delivery.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use proptest::test_runner::Config;
 use super::apps::{Effects, app, durable};
 use super::*;
 
-/// Of every kind, few enough that an attempt is left: the late one, two that fail, one that panics, one whose process ends.
+/// Of every kind, few enough that an attempt is left: the late one, two that fail, one that panics,
+/// one whose process ends.
 fn plans() -> impl Strategy<Value = Faults> {
     let kinds = proptest::collection::vec(any::<bool>(), 5);
     let shares = prop_oneof![Just(None), (0.1..1.0_f64).prop_map(Some)];
@@ -45,8 +47,8 @@ fn plans() -> impl Strategy<Value = Faults> {
         })
 }
 
-/// The report without the choice that a receiver makes by chance: of many stale deliveries in a second it checks the signature of at most
-/// eight, and says of those that they are authentic.
+/// The report without the choice that a receiver makes by chance: of many stale deliveries in a
+/// second it checks the signature of at most eight, and says of those that they are authentic.
 fn of_any_sample(mut report: Report) -> Report {
     let events = report
         .events

@@ -74,7 +74,8 @@ fn events(count: i64) -> DeliveryLog {
     log((1..=count).map(|number| logged(&format!("evt_{number}"), number)))
 }
 
-/// By the machine's clock, against a receiver that goes by it too: the log is years old or from the future by then.
+/// By the machine's clock, against a receiver that goes by it too: the log is years old or from the
+/// future by then.
 #[tokio::test]
 async fn a_log_is_signed_for_now_or_goes_out_as_it_came() {
     let app = in_process(secret());
@@ -95,7 +96,8 @@ async fn a_log_is_signed_for_now_or_goes_out_as_it_came() {
     assert_eq!(raw.summary().by_status, BTreeMap::from([(401, 7)]));
 }
 
-/// The receiver's secret differs from the log's: deliveries that were authentic by the log are signed with the given secret.
+/// The receiver's secret differs from the log's: deliveries that were authentic by the log are
+/// signed with the given secret.
 #[tokio::test]
 async fn another_receivers_secret_signs_what_was_authentic() {
     let theirs = || Secret::new("whsec_made_up_for_a_test_machine").unwrap();
@@ -230,7 +232,8 @@ async fn what_can_not_be_sent_is_an_error() {
     assert_eq!(kind(log([bad]), Some(secret())).await, Kind::Unsendable);
 }
 
-/// Nothing claims and nothing runs before the answer, so the inbox shows the result: each authentic event is in it once.
+/// Nothing claims and nothing runs before the answer, so the inbox shows the result: each authentic
+/// event is in it once.
 #[tokio::test]
 async fn a_log_goes_into_an_inbox_and_is_handled_from_there() {
     use hookgate_inbox::Workers;

@@ -1,4 +1,5 @@
-//! The sender against a receiver in a process of its own, over real HTTP, while the network and the handler misbehave.
+//! The sender against a receiver in a process of its own, over real HTTP, while the network and the
+//! handler misbehave.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -67,8 +68,9 @@ async fn over_http_and_faults_each_event_is_handled_once_or_discarded() {
         .answers_lost(0.15)
         .duplicated(0.25)
         .slow(0.1, Duration::from_secs(6));
-    // No process is killed here, so no lease has to end, and retries may follow as fast as a test needs them: after 50 ms, 0.25
-    // s, 1.5 s and 6 s. The receiver's budget of 4.5 s and the sender's time limit of 5 s are real.
+    // No process is killed here, so no lease has to end, and retries may follow as fast as a test
+    // needs them: after 50 ms, 0.25 s, 1.5 s and 6 s. The receiver's budget of 4.5 s and the
+    // sender's time limit of 5 s are real.
     let mut sender = Sender::builder()
         .subscription(subscription.at_once(32))
         .clock(SystemClock)

@@ -1,4 +1,5 @@
-//! Stores that are broken on purpose, one for each way in which real ones have failed. They prove that the suite can fail.
+//! Stores that are broken on purpose, one for each way in which real ones have failed. They prove
+//! that the suite can fail.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -259,7 +260,8 @@ impl AtOnce for Broken {
     }
 }
 
-/// The calls of a store that answers each at once; a claim without an answer is refused by a full store.
+/// The calls of a store that answers each at once; a claim without an answer is refused by a full
+/// store.
 trait AtOnce: fmt::Debug + Send + Sync + 'static {
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed>;
     fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership;

@@ -64,7 +64,8 @@ impl StoreUnderTest for InRealTime {
 async fn keeps_the_contract(open: Open) {
     let manual = StoreConformance::new(InManualTime(open, super::clock()));
     manual.run().await.assert_kept();
-    // Where the machine stalls for half a lease of the suite, leases end early: then the result does not count.
+    // Where the machine stalls for half a lease of the suite, leases end early: then the result
+    // does not count.
     for attempt in 1.. {
         let stalls = Stalls::watch();
         let report = StoreConformance::new(InRealTime(open)).run().await;

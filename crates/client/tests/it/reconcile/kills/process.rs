@@ -1,4 +1,5 @@
-//! One process: the program of the page, with stores that count its steps and end it at one of them.
+//! One process: the program of the page, with stores that count its steps and end it at one of
+//! them.
 
 use std::fmt;
 use std::future::Future;
@@ -26,7 +27,8 @@ use super::example::{App, on_event};
 use super::sender::{SECRET, Source};
 use super::{Durable, MINUTE, World};
 
-/// Counts the steps of a process, which ends with the last one: nothing that it does later has an effect.
+/// Counts the steps of a process, which ends with the last one: nothing that it does later has an
+/// effect.
 pub struct Life {
     left: AtomicUsize,
     is_over: AtomicBool,

@@ -228,7 +228,8 @@ impl RowSource for Source {
     }
 }
 
-/// Delivers an event until an attempt is answered 2xx. Some attempts are lost, and some events with all of theirs.
+/// Delivers an event until an attempt is answered 2xx. Some attempts are lost, and some events with
+/// all of theirs.
 pub async fn send(world: Arc<World>, body: String, seed: u64) {
     let mut chance = Chance::new(seed);
     if chance.one_in(10) {

@@ -1,7 +1,7 @@
-//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is **authentic**
-//! and fresh, recognises events that were handled before, and gives the handler a **typed** event, **once**.
-//! No event is lost. It does the same for [any other sender](guide::other_senders) that signs with
-//! HMAC-SHA256: Stripe, GitHub, Standard Webhooks.
+//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is
+//! **authentic** and fresh, recognises events that were handled before, and gives the handler a
+//! **typed** event, **once**. No event is lost. It does the same for [any other
+//! sender](guide::other_senders) that signs with HMAC-SHA256: Stripe, GitHub, Standard Webhooks.
 //!
 //! ```no_run
 //! # #[cfg(feature = "axum")]

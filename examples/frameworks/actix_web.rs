@@ -9,10 +9,10 @@
 //!
 //! **Guarantees:** all of the crate's. The head is refused before the body is read, the body is
 //! hashed as it arrives, under its limit and deadline, though actix keeps it on the connection's
-//! thread. When the sender closes the connection, actix drops this handler; the run goes on. **Note:**
-//! it goes on in the runtime of its worker, which ends with the server. So the receiver is drained
-//! before the server is stopped; actix' own reaction to signals would abort such runs, and their
-//! events would stay claimed until their leases end.
+//! thread. When the sender closes the connection, actix drops this handler; the run goes on.
+//! **Note:** it goes on in the runtime of its worker, which ends with the server. So the receiver
+//! is drained before the server is stopped; actix' own reaction to signals would abort such runs,
+//! and their events would stay claimed until their leases end.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -99,7 +99,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let handle = server.handle();
     tokio::spawn(async move {
         stop_signal().await;
-        // First drain the runs, while their workers live; meanwhile new deliveries are answered 503.
+        // First drain the runs, while their workers live; meanwhile new deliveries are answered
+        // 503.
         let drained = receiver.drain(Duration::from_secs(10)).await;
         println!("stopped, {drained} runs aborted");
         handle.stop(true).await;

@@ -9,9 +9,9 @@
 //! in its place or beside it.
 //!
 //! **Guarantees:** all of the crate's. It is used as with axum: one line guards the route, and
-//! gRPC's routes are not changed. Both come over HTTP/1 and HTTP/2, even over one connection. **Note:**
-//! guard the route, not the router: `Router::layer` over both would ask every gRPC call for a
-//! signature.
+//! gRPC's routes are not changed. Both come over HTTP/1 and HTTP/2, even over one connection.
+//! **Note:** guard the route, not the router: `Router::layer` over both would ask every gRPC call
+//! for a signature.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 

@@ -18,7 +18,8 @@ use super::event_error::{EventError, EventErrorKind};
 ///
 #[cfg_attr(feature = "chrono", doc = "```")]
 #[cfg_attr(not(feature = "chrono"), doc = "```ignore")]
-/// use chrono::NaiveDate; use hookgate::{Properties, event::DateAs};
+/// use chrono::NaiveDate;
+/// use hookgate::{Properties, event::DateAs};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Order {
@@ -30,7 +31,8 @@ use super::event_error::{EventError, EventErrorKind};
 /// serde_json::from_str(r#"{"Due":"2026-11-21","At":"2026-11-21T09:30:00Z"}"#)?;
 /// assert_eq!(properties.to::<Order>()?.due.0.to_string(), "2026-11-21");
 ///
-/// let error = properties.required().to::<DateAs<NaiveDate>>("At").unwrap_err(); assert_eq!(
+/// let error = properties.required().to::<DateAs<NaiveDate>>("At").unwrap_err();
+/// assert_eq!(
 ///     error.to_string(),
 ///     "data.properties.At does not fit: found a date-time, expected a date without a time",
 /// );

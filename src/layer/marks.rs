@@ -183,7 +183,8 @@ const MAX_CHARS: usize = 256;
 ///
 #[cfg_attr(feature = "axum", doc = "```")]
 #[cfg_attr(not(feature = "axum"), doc = "```ignore")]
-/// use axum::response::IntoResponse; use hookgate::{Delivery, layer::Unhandled};
+/// use axum::response::IntoResponse;
+/// use hookgate::{Delivery, layer::Unhandled};
 ///
 /// async fn on_delivery(delivery: Delivery) -> Result<(), Unhandled> {
 ///     match delivery.event_type() {
@@ -202,9 +203,9 @@ const MAX_CHARS: usize = 256;
 /// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///
-/// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#,
-/// "row.deleted")?; let unhandled = Unhandled::new(&delivery); assert_eq!(unhandled.to_string(),
-/// "no handler for row.deleted of the data model dm_1");
+/// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#, "row.deleted")?;
+/// let unhandled = Unhandled::new(&delivery);
+/// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
 /// assert_eq!(unhandled.into_response().status(), 204);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -74,10 +74,12 @@ pub enum RefusalKind {
     /// Authentic, but there is no usable id and type at the head of a JSON object: 400. The source
     /// is an [`EventError`].
     UnusableEvent,
-    /// Authentic, but `X-Service-Event-Id` or `X-Service-Event-Type` differs from the signed body: 400.
+    /// Authentic, but `X-Service-Event-Id` or `X-Service-Event-Type` differs from the signed
+    /// body: 400.
     /// The source says which.
     HeaderDiffers,
-    /// The provider of secrets failed to answer, answered too late, or found keys that are refused: 503.
+    /// The provider of secrets failed to answer, answered too late, or found keys that are
+    /// refused: 503.
     /// The chain of sources says which, and has its error.
     SecretsUnavailable,
     /// The subscription's keys have to be looked up, and this step does not wait: 503. Only

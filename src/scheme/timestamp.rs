@@ -181,10 +181,10 @@ pub(crate) fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str
 /// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery
 /// that was delayed are two faults.
 ///
-/// The service asks receivers to refuse an age that **exceeds** 300 s (service specification, *Events*, *Signature*,
-/// rule 3): 300 s is accepted, 301 s is not. It says nothing about timestamps ahead of the
-/// receiver's clock; the default refuses beyond 300 s of those too, since in each of these seconds
-/// a copied delivery can be replayed.
+/// The service asks receivers to refuse an age that **exceeds** 300 s (service specification,
+/// *Events*, *Signature*, rule 3): 300 s is accepted, 301 s is not. It says nothing about
+/// timestamps ahead of the receiver's clock; the default refuses beyond 300 s of those too, since
+/// in each of these seconds a copied delivery can be replayed.
 ///
 /// ```
 /// use std::time::Duration;

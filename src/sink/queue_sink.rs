@@ -20,9 +20,9 @@ const NAME: &str = "published";
 /// Makes any queue a [`Sink`]: a [`DedupeStore`] remembers the ids, which a queue such as Kafka,
 /// RabbitMQ or SQS cannot.
 ///
-/// Each delivery is claimed, published and committed. `publish` returns when the queue has **confirmed**
-/// that the message is durable. [The page about queues](crate::guide::queues) has the form of a
-/// message and the consumer's side.
+/// Each delivery is claimed, published and committed. `publish` returns when the queue has
+/// **confirmed** that the message is durable. [The page about queues](crate::guide::queues) has the
+/// form of a message and the consumer's side.
 ///
 /// | `publish` | the record | the answer |
 /// |---|---|---|

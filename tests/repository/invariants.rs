@@ -285,6 +285,52 @@ fn names_of_functions_are_short_enough_to_read() {
     assert!(long.is_empty(), "more than 80 characters: {long:?}");
 }
 
+/// The lines of comments that could be wrapped at 100 columns. Code, tables and links in them
+/// stay, and so do the labels of faults, which one `grep` lists.
+fn unwrapped(text: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let is_unwrapped = |line: &&str| {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            is_code = line.contains("doc = \"```");
+            return false;
+        };
+        let comment = comment.trim_start_matches(['/', '!']);
+        let words = comment.trim_start();
+        is_code ^= words.starts_with("```");
+        let stays = ["|", "fault ", "[", "<", "```", "# "];
+        line.chars().count() > 100
+            && words.contains(' ')
+            && !is_code
+            && !comment.starts_with("     ")
+            && !stays.iter().any(|start| words.starts_with(start))
+    };
+    text.lines().filter(is_unwrapped).collect()
+}
+
+#[test]
+fn comments_are_wrapped_at_100_columns() {
+    let (mut files, mut found) = (0, Vec::new());
+    for folder in ["src", "crates", "tests", "examples", "benches", "fuzz"] {
+        crate::lists::each_source(folder, &mut |path, text| {
+            files += 1;
+            let lines = unwrapped(text);
+            found.extend(lines.iter().map(|line| format!("{path}: {line}")));
+        });
+    }
+    assert!(files > 500, "{files} files");
+    assert!(found.is_empty(), "{found:#?}");
+    let long = "word ".repeat(30);
+    let (prose, code) = (
+        format!("/// {long}\n"),
+        format!("/// ```\n/// {long}\n/// ```\n"),
+    );
+    assert_eq!(unwrapped(&format!("{code}{prose}")).len(), 1);
+    assert_eq!(
+        unwrapped(&format!("let x = \"{long}\";\n    // {long}")).len(),
+        1
+    );
+}
+
 #[test]
 fn unsafe_code_is_forbidden() {
     let is_library = |source: &Source| source.name.split('/').next_back() == Some("lib.rs");

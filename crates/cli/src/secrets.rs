@@ -37,8 +37,8 @@ pub(crate) struct SecretArgs {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Scheme")]
 pub(crate) struct SchemeArgs {
-    /// How the sender signs: workspace, standard-webhooks, stripe, github. With github, --any-secret
-    /// takes the secret that you have chosen
+    /// How the sender signs: workspace, standard-webhooks, stripe, github. With github,
+    /// --any-secret takes the secret that you have chosen
     #[arg(long, value_name = "NAME", default_value = "workspace", value_parser = scheme)]
     pub(crate) scheme: Scheme,
 }

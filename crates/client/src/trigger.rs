@@ -73,8 +73,8 @@ impl fmt::Debug for TriggerCall<'_> {
     }
 }
 
-/// The answer of a trigger. In the immediate mode it comes before the workflow runs. In the mode *after
-/// completion* it is the last node's result.
+/// The answer of a trigger. In the immediate mode it comes before the workflow runs. In the mode
+/// *after completion* it is the last node's result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TriggerAnswer {

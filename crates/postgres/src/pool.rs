@@ -77,8 +77,8 @@ impl Postgres {
     /// Every connection is made with a `lock_timeout` of 800 ms, a `statement_timeout` of 5 s and
     /// an `idle_in_transaction_session_timeout` of 10 s, so that the server too ends work whose
     /// caller no longer waits, and at the isolation level `READ COMMITTED`, which is enough for
-    /// each statement here. Settings of these in the configuration's `options` stay unchanged. **Through
-    /// a pooler of transactions they would be left to other clients**: call
+    /// each statement here. Settings of these in the configuration's `options` stay unchanged.
+    /// **Through a pooler of transactions they would be left to other clients**: call
     /// [`behind_pooler`](Self::behind_pooler) there. Where the configuration has no TCP settings, a
     /// connection is probed after 10 s of silence, and is lost when sent data stays unacknowledged
     /// for 10 s.

@@ -55,7 +55,8 @@ END;"
 /// | `same_body` | `INTEGER`, 0 or 1 | of a duplicate: whether it had this body. `NULL` if there is no duplicate |
 ///
 /// `SQLITE_BUSY` means that another transaction writes, and `SQLITE_BUSY_SNAPSHOT` that one has
-/// committed since this one began, which can't happen after `BEGIN IMMEDIATE`: roll back and answer 503.
+/// committed since this one began, which can't happen after `BEGIN IMMEDIATE`: roll back and
+/// answer 503.
 ///
 /// # Security
 /// **Run it inside a transaction that has begun**, the one with the effects. Outside a transaction

@@ -44,8 +44,8 @@ pub trait SinkUnderTest: Send + Sync + 'static {
 /// again, as the sender does. So a harness can let its queue fail as often as a real one, and every
 /// rule must still hold. A sink that answered no error may store each event once only.
 ///
-/// The copies of [`SinkRule::OneNew`] must run at the same time, so the suite needs tokio's **multi-thread**
-/// runtime. `tests/it/sinks.rs` of this package has a harness for a
+/// The copies of [`SinkRule::OneNew`] must run at the same time, so the suite needs tokio's
+/// **multi-thread** runtime. `tests/it/sinks.rs` of this package has a harness for a
 /// [`QueueSink`](hookgate::sink::QueueSink) with publishers that fail, and with broken ones.
 #[derive(Debug)]
 pub struct SinkConformance<H> {

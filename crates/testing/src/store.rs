@@ -15,8 +15,8 @@ pub use self::probe::StoreUnderTest;
 
 /// Checks a store against the contract of [`DedupeStore`](hookgate::DedupeStore), rule by rule.
 ///
-/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread**
-/// runtime, with time enabled if `advance` sleeps.
+/// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's
+/// **multi-thread** runtime, with time enabled if `advance` sleeps.
 ///
 /// A store with a clock that is moved by hand:
 ///

@@ -49,8 +49,8 @@ impl Faults {
         }
     }
 
-    /// Sets the share of the deliveries or events on which each kind falls, from 0 to 1. Default: 0.5.
-    /// The number is always at least one.
+    /// Sets the share of the deliveries or events on which each kind falls, from 0 to 1. Default:
+    /// 0.5. The number is always at least one.
     pub fn share(mut self, share: f64) -> Self {
         self.share = Some(if share.is_finite() {
             share.clamp(0.0, 1.0)

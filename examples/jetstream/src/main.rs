@@ -1,5 +1,4 @@
-//! `receive` stores deliveries in NATS JetStream, `consume` handles them. This folder's README.md
-//! lists the guarantees.
+//! `receive` stores deliveries in NATS JetStream, `consume` handles them: see README.md.
 
 use std::{env, time::Duration};
 
@@ -23,8 +22,7 @@ const FORGETS: &str = "the stream webhooks forgets: it must have a duplicate win
 struct JetStream(Context);
 
 impl JetStream {
-    /// Makes the stream, or uses the existing one if it remembers ids for long enough: the default
-    /// is 120 s.
+    /// Makes the stream, or uses one that remembers ids for long enough: the default is 120 s.
     async fn open(url: &str) -> Result<Self, Error> {
         let mut context = jetstream::new(async_nats::connect(url).await?);
         context.set_timeout(Duration::from_secs(4)); // within the budget of 4.5 s

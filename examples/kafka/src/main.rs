@@ -23,8 +23,7 @@ const PRODUCER: &str = "acks=all enable.idempotence=true message.timeout.ms=2000
 // `earliest`: the first consumer also gets the messages that were published before it started.
 const CONSUMER: &str = "group.id=handlers enable.auto.commit=false auto.offset.reset=earliest";
 
-/// With these properties of librdkafka and those of the environment, such as
-/// `bootstrap.servers=kafka-1:9092`.
+/// With these properties of librdkafka, and with those of the environment.
 fn config(own: &str) -> Result<ClientConfig, env::VarError> {
     let all = format!("{} {own}", env::var("KAFKA")?);
     let pairs = all.split_whitespace().filter_map(|one| one.split_once('='));
@@ -70,8 +69,7 @@ async fn receive(secret: Secret) -> Result<(), Box<dyn Error>> {
 
 /// Ends with an error if it cannot commit or put a dead letter: its supervisor starts it again.
 async fn consume(secret: Secret) -> Result<(), Box<dyn Error>> {
-    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers
-    // it for all consumers.
+    // An event runs once while the process lives; a `RedisStore` remembers it for all consumers.
     let builder = Receiver::builder().secret(secret).run_limit(LONGEST);
     let receiver = builder.store(MemoryStore::default()).build()?;
     let on_event = async |event: Event| println!("handled {}", event.id);

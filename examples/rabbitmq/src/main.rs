@@ -1,5 +1,4 @@
-//! `receive` stores deliveries in a quorum queue of RabbitMQ, `consume` handles them. This folder's
-//! README.md lists the guarantees.
+//! `receive` stores deliveries in a quorum queue, `consume` handles them: see README.md.
 
 use std::{env, sync::Arc, time::Duration};
 
@@ -15,8 +14,7 @@ use tokio::{sync::Mutex, time};
 
 const PAUSE: Duration = Duration::from_secs(5); // before a retry: shorter than the sender's first wait
 
-/// Makes the queue and its dead letters. The server refuses this if a queue of the same name has
-/// other arguments.
+/// Makes the queue and its dead letters. A queue of this name with other arguments is an error.
 async fn open() -> Result<Channel, BoxError> {
     let connection = Connection::connect(&env::var("AMQP_URL")?, Default::default()).await?;
     let channel = connection.create_channel().await?;

@@ -85,8 +85,7 @@ where
         () = &mut run => answer.await,
         answered = &mut answer => answered,
     };
-    // Without an answer the run has panicked outside of handler, hooks and store, as in a
-    // destructor.
+    // A run always sends an answer, so this value is never used.
     answered.unwrap_or_else(|_| RunEnd::own(Outcome::Failed(Failure::Panicked)))
 }
 

@@ -111,8 +111,8 @@ impl Answer {
     /// ```
     #[must_use]
     pub fn reason_line(&self) -> Option<String> {
-        let reason = self.reason.as_ref()?;
-        Some(Chain(reason).to_string())
+        let reason = self.reason.as_ref();
+        reason.map(|reason| Chain(reason).to_string())
     }
 
     pub(super) fn refusal(&self) -> Option<&Refusal> {

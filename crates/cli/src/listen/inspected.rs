@@ -131,6 +131,18 @@ fn unusable(address: &str, error: &io::Error) -> Fault {
     cannot_listen(&format!("the page can't listen on {address}"), ALONE, error)
 }
 
+/// Keeps at most as many, and at most `MAX_BYTES` in all, but always the newest.
+fn drop_oldest<T>(
+    newest_last: &mut VecDeque<T>,
+    bytes: &mut usize,
+    most: usize,
+    length: impl Fn(&T) -> usize,
+) {
+    while newest_last.len() > most.max(1) || (*bytes > MAX_BYTES && newest_last.len() > 1) {
+        *bytes -= newest_last.pop_front().as_ref().map_or(0, &length);
+    }
+}
+
 impl Kept {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
@@ -150,8 +162,10 @@ impl Kept {
             )
         };
         let file = File::open(log).map_err(|error| unreadable(&error))?;
+        let (mut newest, mut bytes, mut read) = (VecDeque::new(), 0, 0);
+        let length = |delivery: &LoggedDelivery| delivery.body.as_ref().map_or(0, Bytes::len);
         for delivery in DeliveryLog::lines(BufReader::new(file)) {
-            let mut delivery = match delivery {
+            let delivery = match delivery {
                 Ok(delivery) => delivery,
                 Err(error) if error.line().is_some() => {
                     note(&format!(
@@ -162,6 +176,14 @@ impl Kept {
                 }
                 Err(error) => return Err(unreadable(&error)),
             };
+            read += 1;
+            bytes += length(&delivery);
+            newest.push_back(delivery);
+            drop_oldest(&mut newest, &mut bytes, self.settings.most, length);
+        }
+        self.items().received += read - newest.len() as u64;
+        // Only what stays is verified and shown: the log may be long.
+        for mut delivery in newest {
             if !is_signed(&delivery, keys)
                 && let Some(answer) = &mut delivery.answer
             {
@@ -186,11 +208,9 @@ impl Kept {
         *bytes += entry.item.bytes();
         newest_last.push_back(entry.clone());
         // Always the newest is kept.
-        let most = self.settings.most.max(1);
-        while newest_last.len() > most || (*bytes > MAX_BYTES && newest_last.len() > 1) {
-            let oldest = newest_last.pop_front();
-            *bytes -= oldest.map_or(0, |entry| entry.item.bytes());
-        }
+        drop_oldest(newest_last, bytes, self.settings.most, |entry| {
+            entry.item.bytes()
+        });
         self.came.notify_all();
         entry
     }

@@ -1,9 +1,11 @@
 //! The control API under `/_emulator`: one table of endpoints, which the page and the docs show
 //! too.
 
+mod clock;
 mod deliveries;
 mod faults;
 mod keys;
+mod rows;
 mod subscriptions;
 mod table;
 mod triggers;

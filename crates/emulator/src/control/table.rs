@@ -6,7 +6,9 @@ use std::future::ready;
 use http::Method;
 use serde_json::json;
 
-use super::{Answered, Call, deliveries, faults, keys, subscriptions, triggers, workspace};
+use super::{
+    Answered, Call, clock, deliveries, faults, keys, rows, subscriptions, triggers, workspace,
+};
 use crate::answer::Answer;
 
 /// An endpoint of the control API.
@@ -37,9 +39,9 @@ macro_rules! control {
 /// Every control, in the order of the docs.
 pub(crate) const CONTROLS: &[Control] = &[
     control!(GET "controls", "" => r#"{"data": [{"method", "path", "takes", "answers", "about"}]}"#, "this table", controls),
-    control!(POST "reset", "" => "204", "returns to the start: its rows, switches, faults, subscriptions and clock, and no deliveries", faults::reset),
-    control!(GET "clock", "" => r#"{"now"}"#, "the emulator's time", faults::get),
-    control!(POST "clock/advance", r#"{"by": "26h36m"}"# => r#"{"now", "attempts"}"#, "advances the time, makes every attempt that becomes due, in order of time, and then answers", faults::advance),
+    control!(POST "reset", "" => "204", "returns to the start: its rows, switches, faults, subscriptions and clock, and no deliveries", clock::reset),
+    control!(GET "clock", "" => r#"{"now"}"#, "the emulator's time", clock::get),
+    control!(POST "clock/advance", r#"{"by": "26h36m"}"# => r#"{"now", "attempts"}"#, "advances the time, makes every attempt that becomes due, in order of time, and then answers", clock::advance),
     control!(GET "deliveries", "?eventId=&subscriptionId=&dataModelId=&state=&type=&search=&limit=" => r#"{"data": [{"number", "id", "subscriptionId", "eventId", "eventType", "payload", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "meaning", "durationMs"}]}], "meta": {"kept"}}"#, "the log of recent deliveries, the newest first; `type` is a part of the event's type, `search` words; `kept` counts all that were searched", deliveries::list),
     control!(GET "deliveries/*", "" => r#"{"data": {delivery, each attempt with "request", "answer", "fault"}}"#, "a delivery with the requests and answers of its attempts", deliveries::get),
     control!(POST "deliveries/*/redeliver", "" => r#"{"data": {delivery}}"#, "sends a delivery again, at once", deliveries::redeliver),
@@ -60,8 +62,8 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(PATCH "keys/*", r#"{"scope", "expiresAt", "disabled"}"# => r#"{"data": {key}}"#, "changes a key: `disabled` ends its use", keys::change),
     control!(GET "switches", "" => r#"{"data": {name: {"value", "values", "about"}}}"#, "the switches, with their values", faults::switches),
     control!(PATCH "switches", "{name: value}" => r#"{"data": {name: {"value", "values", "about"}}}"#, "sets switches", faults::set_switches),
-    control!(GET "snapshot", "" => "{snapshot}", "the whole state, secrets included", faults::snapshot),
-    control!(PUT "snapshot", "{snapshot}" => "204", "restores a state; if the snapshot is wrong, nothing changes", faults::restore),
+    control!(GET "snapshot", "" => "{snapshot}", "the whole state, secrets included", clock::snapshot),
+    control!(PUT "snapshot", "{snapshot}" => "204", "restores a state; if the snapshot is wrong, nothing changes", clock::restore),
     control!(GET "workspace", "" => r#"{"data": {"id", "tier", "members"}}"#, "the workspace and its members", workspace::get),
     control!(PATCH "workspace", r#"{"tier": "premium"}"# => r#"{"data": {"id", "tier", "members"}}"#, "sets the tier, which decides the rate", workspace::change),
     control!(POST "members", r#"{"name", "email"}"# => r#"{"data": {"id", "name", "email"}}"#, "invites a member, and emits member.invited", workspace::invite),
@@ -70,13 +72,13 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(POST "pages", "{page}" => r#"{"data": {page}}"#, "creates a page with any fields, and emits page.created", workspace::create_page),
     control!(PATCH "pages/*", "{fields}" => r#"{"data": {page}}"#, "changes a page, and emits page.updated", workspace::change_page),
     control!(DELETE "pages/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a page, and emits page.deleted", workspace::delete_page),
-    control!(GET "models", "" => r#"{"data": [{data model}]}"#, "the data models with properties and row counts, not counted against a rate", workspace::models),
-    control!(GET "models/*/rows", "?limit=&offset=&orderBy=&search=" => r#"{"data": [{row}], "meta"}"#, "as the API's list of rows, not counted against a rate; `search` words of an id or of values", workspace::list),
-    control!(POST "models/*/rows", r#"{"values"} or {"rows"}"# => r#"{"data": {row}}"#, "creates rows, as on the service's pages", workspace::create),
-    control!(PATCH "models/*/rows/*", r#"{"values"}"# => r#"{"data": {row}}"#, "changes a row, as on the service's pages", workspace::update),
-    control!(DELETE "models/*/rows/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a row, as on the service's pages", workspace::delete),
-    control!(GET "requests", "?search=" => r#"{"data": [{"number", "at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first; `search` looks at their bodies too", workspace::requests),
-    control!(GET "requests/*", "" => r#"{"data": {request with "request" and "answer", each with "body" and "bytes"}}"#, "a request by its number, with the first 16 KiB of its body and of its answer", workspace::request),
+    control!(GET "models", "" => r#"{"data": [{data model}]}"#, "the data models with properties and row counts, not counted against a rate", rows::models),
+    control!(GET "models/*/rows", "?limit=&offset=&orderBy=&search=" => r#"{"data": [{row}], "meta"}"#, "as the API's list of rows, not counted against a rate; `search` words of an id or of values", rows::list),
+    control!(POST "models/*/rows", r#"{"values"} or {"rows"}"# => r#"{"data": {row}}"#, "creates rows, as on the service's pages", rows::create),
+    control!(PATCH "models/*/rows/*", r#"{"values"}"# => r#"{"data": {row}}"#, "changes a row, as on the service's pages", rows::update),
+    control!(DELETE "models/*/rows/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a row, as on the service's pages", rows::delete),
+    control!(GET "requests", "?search=" => r#"{"data": [{"number", "at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first; `search` looks at their bodies too", rows::requests),
+    control!(GET "requests/*", "" => r#"{"data": {request with "request" and "answer", each with "body" and "bytes"}}"#, "a request by its number, with the first 16 KiB of its body and of its answer", rows::request),
     control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", triggers::list),
     control!(POST "triggers", "{trigger, as in a seed}" => r#"{"data": {trigger}}"#, "adds a trigger; a workflow can have one for each method", triggers::create),
     control!(PATCH "triggers/*", r#"?method= {"method", "path", "auth", "response"}"# => r#"{"data": {trigger}}"#, "changes the fields that are given; `*` is the workflow's id", triggers::change),

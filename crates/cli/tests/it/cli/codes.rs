@@ -311,7 +311,7 @@ fn exit_130_is_ctrl_c() {
     let (mut asked, _) = listener.accept().unwrap();
     asked.read_exact(&mut [0; 16]).unwrap();
     crate::process::signal(&child, "INT");
-    // Whoever pressed it knows.
+    // The user who pressed Ctrl-C knows it: no message.
     let ran = Ran::with(child.wait_with_output().unwrap()).ends(130);
     ran.warns_of_nothing().prints_nothing();
 }

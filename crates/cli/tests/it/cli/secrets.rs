@@ -31,7 +31,7 @@ fn of_environment(value: &str, options: &[&str]) -> (String, String, String) {
     check
 }
 
-/// Values of a variable, and what is said of each.
+/// Values of a variable, and the message about each.
 const UNUSABLE: [(&str, &str); 17] = [
     ("", "empty"),
     ("   ", "only white space"),

@@ -27,7 +27,7 @@ fn signature(key: &[u8], body: &[u8]) -> String {
     hex::encode(mistakes::mac(key, &message))
 }
 
-/// That of the body of these tests.
+/// The signature of the body of these tests.
 fn right() -> String {
     signature(SECRET.as_bytes(), BODY.as_bytes())
 }

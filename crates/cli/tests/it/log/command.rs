@@ -57,7 +57,7 @@ fn ran(line: &str) -> Ran {
     Ran::to_its_end(command.env_remove("WEBHOOK_SECRET"))
 }
 
-/// What is listed of the log by these filters.
+/// Filters of `log list`, and the lines that it prints with them.
 const FILTERS: &[(&str, &[u64])] = &[
     ("", &[1, 2, 3, 4, 5, 6]),
     ("--line 4", &[4]),

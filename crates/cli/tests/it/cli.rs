@@ -53,8 +53,8 @@ pub(crate) fn typed(line: &str) -> Command {
     command
 }
 
-/// The result of a command. Its methods assert what a test expects, and their messages show all that
-/// the command wrote.
+/// The result of a command. Its methods assert what a test expects, and their messages show all
+/// that the command wrote.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
